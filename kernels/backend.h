@@ -1,0 +1,66 @@
+#ifndef KERNELS_BACKEND_H_
+#define KERNELS_BACKEND_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/ops.h"
+
+namespace strata {
+
+// The page slab: pages of K and V of one leader layer for page_tokens consecutive positions of one sequence.
+// Their inner layout and element type are the backend's own.
+struct KvLayout {
+  int64_t num_pages = 0;
+  int page_tokens = 0;  // a power of two in [4, 128]
+  int kv_heads = 0;
+  int head_dim = 0;     // even
+};
+
+// A device: its memory, the page slab and the operations of kernels/ops.h.  Knows no layers, requests or files.
+//
+// Operations are queued in order and done when Wait returns; their Args are copied, what these point to must live
+// until then.  Every operation gives the same bits for a row whatever other rows are in the step.
+//
+// Not thread-safe: one thread calls it (the engine's).
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::string name() const = 0;       // "cpu", "cuda"
+  virtual std::string kv_format() const = 0;  // "f32", "bf16": elements of the pages
+
+  // Packs weights into the backend's layout; `view` may go when it returns.
+  // REQUIRES: view.data is readable for view.NumBytes().
+  virtual std::unique_ptr<Matrix> Pack(const WeightView& view) = 0;
+
+  // `count` floats in backend memory, zeroed, owned by the backend and alive as long as it is.
+  virtual float* NewFloats(int64_t count) = 0;
+  // NewFloats holding `view` converted to f32, in the order of view.StoredRow.
+  virtual float* NewFloats(const WeightView& view) = 0;
+
+  // Bytes of one page of `layout`: 2 * kv_heads * page_tokens * head_dim elements.
+  virtual int64_t PageBytes(const KvLayout& layout) const = 0;
+  // Allocates the slab; once.  RESOURCE_EXHAUSTED if the memory is not there.
+  virtual absl::Status CreateKvPages(const KvLayout& layout) = 0;
+
+  virtual void Embed(const EmbedArgs& args) = 0;
+  virtual void Qkv(const QkvArgs& args) = 0;
+  virtual void Attention(const AttentionArgs& args) = 0;
+  virtual void Linear(const LinearArgs& args) = 0;
+  virtual void GatedMlp(const GatedMlpArgs& args) = 0;
+  virtual void Gather(const GatherArgs& args) = 0;
+  virtual void Head(const HeadArgs& args) = 0;
+  virtual void Sample(const SampleArgs& args) = 0;
+
+  // Runs what is queued; an error (of the device) is permanent.
+  virtual absl::Status Wait() = 0;
+};
+
+}  // namespace strata
+
+#endif  // KERNELS_BACKEND_H_
