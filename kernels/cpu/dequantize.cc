@@ -63,7 +63,8 @@ void DequantizeRow(const WeightView& view, int64_t row, float* y) {
       return;
     default:
       for (int64_t c = 0; c < view.cols; c += 32) {
-        DequantizeBlock(view.type, data + c / 32 * BlockBytes(view.type), y + c);
+        DequantizeBlock(view.type, data + c / 32 * BlockBytes(view.type),
+                        y + c);
       }
   }
 }

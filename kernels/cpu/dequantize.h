@@ -7,9 +7,8 @@
 
 namespace strata::cpu {
 
-// y[c] = row `row` of the matrix that `view` means (view.StoredRow is applied), by the definitions
-// of DType in f32.
-// REQUIRES: 0 <= row < view.rows.
+// y[c] = row `row` of the matrix that `view` means (view.StoredRow is applied),
+// by the definitions of DType in f32. REQUIRES: 0 <= row < view.rows.
 void DequantizeRow(const WeightView& view, int64_t row, float* y /*[cols]*/);
 
 }  // namespace strata::cpu

@@ -13,8 +13,8 @@ inline float HalfToFloat(uint16_t bits) {
   if (magnitude >= 0x7c00) {  // infinity and NaN
     return std::bit_cast<float>(sign | 0x7f800000u | (magnitude & 0x3ff) << 13);
   }
-  // Shifted to f32's fields, the exponent is too small by 127 - 15; the product corrects that and
-  // turns subnormals into normal numbers.
+  // Shifted to f32's fields, the exponent is too small by 127 - 15; the product
+  // corrects that and turns subnormals into normal numbers.
   const float value = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
   return std::bit_cast<float>(std::bit_cast<uint32_t>(value) | sign);
 }
