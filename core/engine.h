@@ -19,19 +19,19 @@ namespace strata {
 struct LoadReport {
   struct Strategy {
     std::string label;
-    int running = 0;
-    int64_t kv_used_bytes = 0;
+    int running;
+    int64_t kv_used_bytes;
   };
-  int running = 0;  // requests
-  int waiting = 0;
-  int64_t kv_pool_bytes = 0;  // used + reserved + cached + free
-  int64_t kv_used_bytes = 0;
-  int64_t kv_reserved_bytes = 0;
-  int64_t kv_cached_bytes = 0;
-  int64_t kv_free_bytes = 0;
-  int64_t kv_saved_bytes = 0;
-  double prompt_tokens_per_second = 0;  // over the last 10 s
-  double generated_tokens_per_second = 0;
+  int running;  // requests
+  int waiting;
+  int64_t kv_pool_bytes;  // used + reserved + cached + free
+  int64_t kv_used_bytes;
+  int64_t kv_reserved_bytes;
+  int64_t kv_cached_bytes;
+  int64_t kv_free_bytes;
+  int64_t kv_saved_bytes;
+  double prompt_tokens_per_second;  // over the last 10 s
+  double generated_tokens_per_second;
   std::vector<Strategy> strategies;
 };
 
@@ -41,27 +41,25 @@ struct LoadReport {
 // Thread-safe.
 class Engine {
  public:
-  virtual ~Engine() = default;
-
   // Queues a request; results and refusals (RESOURCE_EXHAUSTED: the queue is full; UNAVAILABLE: draining) go to `sink`.
   // REQUIRES: FitRequest(limits(), ...) accepted it.
-  virtual RequestId Submit(Request request, std::shared_ptr<TokenSink> sink) = 0;
+  RequestId Submit(Request request, std::shared_ptr<TokenSink> sink);
 
   // Ends a request with CANCELLED between two steps; no effect if it has ended.  Does not wait.
-  virtual void Cancel(RequestId id) = 0;
+  void Cancel(RequestId id);
 
   // Ends every live request with this label: finish reason ABORTED, status OK.  Calls `done` with their number.
-  virtual void Abort(std::string label, std::function<void(int)> done) = 0;
+  void Abort(std::string label, std::function<void(int)> done);
 
-  virtual LoadReport GetLoad() const = 0;
-  virtual const EngineLimits& limits() const = 0;
+  LoadReport GetLoad() const;
+  const EngineLimits& limits() const;
 
   // Whether the loop is alive: false once the device has failed, or when requests wait and no step has ended for 30 s.
-  virtual bool healthy() const = 0;
+  bool healthy() const;
 
   // From now on Submit refuses.  Returns when nothing runs or waits, or after `timeout`; what is left then is ended with
   // UNAVAILABLE.  Ends the thread.  Idempotent.
-  virtual void Drain(absl::Duration timeout) = 0;
+  void Drain(absl::Duration timeout);
 };
 
 }  // namespace strata
