@@ -1,6 +1,7 @@
 #include "core/text/byte_unicode.h"
 
 #include <array>
+#include <cstdint>
 
 #include "core/text/utf8.h"
 
@@ -24,16 +25,6 @@ constexpr std::array<uint8_t, kNumShifted> kShifted = [] {
 }();
 
 }  // namespace
-
-std::string SpellByte(uint8_t byte) {
-  char32_t code_point = byte;
-  for (int i = 0; i < kNumShifted && !SpellsItself(byte); ++i) {
-    if (kShifted[i] == byte) code_point = 0x100 + i;
-  }
-  std::string spelling;
-  AppendUtf8(code_point, &spelling);
-  return spelling;
-}
 
 std::optional<std::string> UnspellBytes(std::string_view spelling) {
   std::string bytes;
