@@ -1,0 +1,18 @@
+#include "core/sequence.h"
+
+#include <utility>
+
+namespace strata {
+
+Sequence::Sequence(LiveRequest* live, const Request& request, int index,
+                   SequenceOutput output)
+    : live(live),
+      request(request),
+      index(index),
+      tokens(request.prompt),
+      strategy(request.strategy),
+      output(std::move(output)) {
+  if (request.sampling.has_penalties()) counts.AddPrompt(request.prompt);
+}
+
+}  // namespace strata
