@@ -20,6 +20,8 @@ class AddedTokens {
  public:
   // REQUIRES: contents are not empty
   explicit AddedTokens(std::vector<AddedToken> tokens);
+  AddedTokens(const AddedTokens&) = delete;
+  AddedTokens& operator=(const AddedTokens&) = delete;
 
   bool empty() const { return tokens_.empty(); }
 

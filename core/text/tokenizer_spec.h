@@ -41,6 +41,7 @@ struct TokenizerSpec {
   bool add_eos = false;
   std::optional<int32_t> bos;
   std::optional<int32_t> eos;
+  std::optional<int32_t> unk;  // stands for a byte that is no token; none: it is left out
   std::string chat_template;  // Jinja source; empty: none
 };
 
