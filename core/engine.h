@@ -1,46 +1,65 @@
 #ifndef CORE_ENGINE_H_
 #define CORE_ENGINE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/delivery.h"
 #include "core/fit_request.h"
+#include "core/inbox.h"
+#include "core/kv_pool.h"
+#include "core/load_report.h"
 #include "core/request.h"
+#include "core/request_table.h"
+#include "core/scheduler.h"
+#include "core/strategy_registry.h"
+#include "core/text/tokenizer.h"
 #include "core/token_sink.h"
+#include "core/transformer.h"
+#include "monitoring/metrics.h"
 
 namespace strata {
 
-// The state of the engine after its latest step, for GetLoad.
-struct LoadReport {
-  struct Strategy {
-    std::string label;
-    int running;
-    int64_t kv_used_bytes;
-  };
-  int running;  // requests
-  int waiting;
-  int64_t kv_pool_bytes;  // used + reserved + cached + free
-  int64_t kv_used_bytes;
-  int64_t kv_reserved_bytes;
-  int64_t kv_cached_bytes;
-  int64_t kv_free_bytes;
-  int64_t kv_saved_bytes;
-  double prompt_tokens_per_second;  // over the last 10 s
-  double generated_tokens_per_second;
-  std::vector<Strategy> strategies;
-};
-
-// Runs requests: owns the one thread that plans steps, runs them and hands out their tokens.  All that reaches the
-// scheduler, the pool and the backend goes through its inbox.
+// Runs requests: owns the one thread that plans steps, runs them and hands out their tokens, and with it the scheduler,
+// the pool and the sequences.  All that reaches these goes through the inbox.
 //
 // Thread-safe.
 class Engine {
  public:
+  struct Options {
+    Scheduler::Options scheduler;
+    int max_queued_requests = 256;  // waiting ones; 0: none may wait
+    int max_model_len = 0;          // positions of a sequence
+    int64_t num_pages = 0;          // of the backend's slab
+    int64_t page_bytes = 0;
+    absl::Duration stall_limit = absl::Seconds(30);  // of the watchdog
+  };
+
+  // What the engine works with; all outlive it but for the transformer, which it owns.
+  struct Parts {
+    std::unique_ptr<Transformer> transformer;
+    const Tokenizer* tokenizer = nullptr;  // null: tokens only
+    std::vector<int32_t> eos_ids;
+    StrategyRegistry* strategies = nullptr;
+    Metrics* metrics = nullptr;
+    std::function<absl::Time()> now = absl::Now;
+  };
+
+  // Runs one short request, so that the first client does not pay for cold memory, and starts the thread.
+  static absl::StatusOr<std::unique_ptr<Engine>> Create(const Options& options, Parts parts);
+  // Drains without patience.
+  ~Engine();
+
   // Queues a request; results and refusals (RESOURCE_EXHAUSTED: the queue is full; UNAVAILABLE: draining) go to `sink`.
   // REQUIRES: FitRequest(limits(), ...) accepted it.
   RequestId Submit(Request request, std::shared_ptr<TokenSink> sink);
@@ -51,15 +70,60 @@ class Engine {
   // Ends every live request with this label: finish reason ABORTED, status OK.  Calls `done` with their number.
   void Abort(std::string label, std::function<void(int)> done);
 
+  // The state after the latest step.
   LoadReport GetLoad() const;
-  const EngineLimits& limits() const;
+  const EngineLimits& limits() const { return limits_; }
 
-  // Whether the loop is alive: false once the device has failed, or when requests wait and no step has ended for 30 s.
+  // Whether the loop is alive: false once the device has failed, or when requests wait and no step has ended for
+  // stall_limit.
   bool healthy() const;
 
   // From now on Submit refuses.  Returns when nothing runs or waits, or after `timeout`; what is left then is ended with
   // UNAVAILABLE.  Ends the thread.  Idempotent.
   void Drain(absl::Duration timeout);
+
+ private:
+  Engine(const Options& options, Parts parts);
+
+  // On the engine thread.
+  absl::Status WarmUp();
+  void Loop();
+  void RunStep();
+  void Accept(std::unique_ptr<LiveRequest> live);
+  void Refuse(LiveRequest& live, absl::Status status, Metrics::Rejection reason);
+  void MarkStarted();
+  void EndExpired();
+  void EndAll(const absl::Status& status);
+  void Publish();
+
+  const Options options_;
+  const Parts parts_;
+  const EngineLimits limits_;
+
+  // The engine thread's.
+  KvPool pool_;
+  Scheduler scheduler_;
+  RequestTable table_;
+  LoadMeter meter_;
+  Delivery delivery_;
+  BatchPlan plan_;
+  std::vector<SampleRow> sample_rows_;
+  std::vector<SampledToken> sampled_;
+  bool draining_ = false;
+  absl::Status device_;  // an error is permanent
+
+  Inbox inbox_;
+  std::atomic<RequestId> next_id_{1};
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> device_lost_{false};
+  std::atomic<bool> busy_{false};            // requests are live
+  std::atomic<int64_t> last_progress_ms_{0};  // Unix time of the last step, or of becoming busy
+
+  mutable absl::Mutex mu_;
+  LoadReport report_ ABSL_GUARDED_BY(mu_);
+  bool drained_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Mutex drain_mu_;  // held by the one who drains
+  std::thread thread_;
 };
 
 }  // namespace strata

@@ -29,6 +29,7 @@ class JsonFields {
 
   const nlohmann::json* Find(std::string_view key) const;  // null: absent
   bool Has(std::string_view key) const { return Find(key) != nullptr; }
+  bool HasKey(std::string_view key) const { return object_.contains(key); }  // null or not
 
   absl::StatusOr<int> Integer(std::string_view key) const;
   absl::StatusOr<int> IntegerOr(std::string_view key, int fallback) const;

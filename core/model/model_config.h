@@ -26,6 +26,8 @@ struct ModelConfig {
 
   // INVALID_ARGUMENT naming the field that is out of range or does not fit the others.
   absl::Status Validate() const;
+  // The same for the integers alone: what is sized by them may be made after that.
+  absl::Status ValidateDimensions() const;
 };
 
 }  // namespace strata

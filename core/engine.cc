@@ -1,0 +1,262 @@
+#include "core/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "core/sample_rows.h"
+
+namespace strata {
+namespace {
+
+// The warm-up's results.
+class NullSink final : public TokenSink {
+ public:
+  void OnDelta(SequenceDelta) override {}
+  void OnEnd(absl::Status) override {}
+};
+
+// Of an idle loop: how often gauges and rates are brought up to date.
+constexpr absl::Duration kIdlePeriod = absl::Seconds(1);
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const Options& options,
+                                                       Parts parts) {
+  auto engine = std::unique_ptr<Engine>(new Engine(options, std::move(parts)));
+  STRATA_RETURN_IF_ERROR(engine->WarmUp());
+  engine->Publish();
+  engine->thread_ = std::thread([e = engine.get()] { e->Loop(); });
+  return engine;
+}
+
+Engine::Engine(const Options& options, Parts parts)
+    : options_(options),
+      parts_(std::move(parts)),
+      limits_{.vocab_size = parts_.transformer->config().vocab_size,
+              .max_model_len = options.max_model_len,
+              .num_pages = options.num_pages,
+              .page_tokens = options.scheduler.page_tokens},
+      pool_(options.num_pages),
+      scheduler_(options.scheduler, &pool_),
+      meter_(options.page_bytes, parts_.strategies),
+      delivery_(&scheduler_, &table_, &meter_, parts_.metrics,
+                options.page_bytes) {}
+
+Engine::~Engine() { Drain(absl::ZeroDuration()); }
+
+absl::Status Engine::WarmUp() {
+  Request request(parts_.strategies->default_strategy());
+  request.prompt = {0};
+  request.stopping.max_tokens = 1;
+  // A pool that cannot hold a single token under the default strategy stays cold.
+  if (!FitRequest(limits_, 1, &request).ok()) return absl::OkStatus();
+  LiveRequest live(0, request, std::make_shared<NullSink>(), parts_.now());
+  Sequence sequence(
+      &live, live.request, 0,
+      SequenceOutput(parts_.tokenizer, live.request, parts_.eos_ids));
+  scheduler_.Add(&sequence, parts_.now());
+  scheduler_.Plan(parts_.now(), &plan_);
+  MakeSampleRows(plan_, &sample_rows_);
+  const absl::Status status =
+      parts_.transformer->Run(plan_, sample_rows_, &sampled_);
+  scheduler_.Remove(&sequence);
+  plan_.Clear();
+  return status;
+}
+
+RequestId Engine::Submit(Request request, std::shared_ptr<TokenSink> sink) {
+  const RequestId id = next_id_.fetch_add(1, std::memory_order_relaxed);
+  auto live = std::make_shared<std::unique_ptr<LiveRequest>>(
+      std::make_unique<LiveRequest>(id, std::move(request), sink,
+                                    parts_.now()));
+  if (!inbox_.Post([this, live] { Accept(std::move(*live)); })) {
+    parts_.metrics->RecordRejection(Metrics::Rejection::kDraining);
+    sink->OnEnd(absl::UnavailableError("the server is shutting down"));
+  }
+  return id;
+}
+
+void Engine::Accept(std::unique_ptr<LiveRequest> accepted) {
+  const absl::Time now = parts_.now();
+  if (!device_.ok()) {
+    Refuse(*accepted, absl::UnavailableError("the device has failed"),
+           Metrics::Rejection::kDraining);
+    return;
+  }
+  if (draining_) {
+    Refuse(*accepted, absl::UnavailableError("the server is shutting down"),
+           Metrics::Rejection::kDraining);
+    return;
+  }
+  LiveRequest* live = table_.Add(std::move(accepted));
+  const Request& request = live->request;
+  live->num_live = request.num_sequences;
+  for (int i = 0; i < request.num_sequences; ++i) {
+    live->sequences.push_back(std::make_unique<Sequence>(
+        live, request, i,
+        SequenceOutput(parts_.tokenizer, request, parts_.eos_ids)));
+    if (i > 0) live->sequences[i]->state = Sequence::State::kHeld;
+  }
+  for (const auto& sequence : live->sequences) {
+    scheduler_.Add(sequence.get(), now);
+  }
+  if (live->sequences[0]->num_pending() == 0) {
+    delivery_.EndEmpty(live, now);
+    return;
+  }
+  if (table_.num_waiting() <= options_.max_queued_requests) return;
+  // Full, unless what has come since the last step can start at once.
+  scheduler_.Admit(now);
+  MarkStarted();
+  if (live->started || table_.num_waiting() <= options_.max_queued_requests) {
+    return;
+  }
+  for (const auto& sequence : live->sequences) {
+    scheduler_.Remove(sequence.get());
+  }
+  Refuse(*table_.Remove(live),
+         absl::ResourceExhaustedError(absl::StrCat(
+             "the queue is full: ", options_.max_queued_requests,
+             " requests are waiting (--max_queued_requests); try again later")),
+         Metrics::Rejection::kQueueFull);
+}
+
+void Engine::Refuse(LiveRequest& live, absl::Status status,
+                    Metrics::Rejection reason) {
+  parts_.metrics->RecordRejection(reason);
+  live.sink->OnEnd(std::move(status));
+}
+
+void Engine::Cancel(RequestId id) {
+  inbox_.Post([this, id] {
+    if (LiveRequest* live = table_.Find(id)) {
+      delivery_.Fail(live, absl::CancelledError("the client cancelled"),
+                     Metrics::Finish::kCancelled, parts_.now());
+    }
+  });
+}
+
+void Engine::Abort(std::string label, std::function<void(int)> done) {
+  const bool posted = inbox_.Post([this, label = std::move(label), done] {
+    const std::vector<LiveRequest*> found = table_.FindLabel(label);
+    for (LiveRequest* live : found) delivery_.Abort(live, parts_.now());
+    done(static_cast<int>(found.size()));
+  });
+  if (!posted) done(0);
+}
+
+void Engine::Loop() {
+  std::vector<Inbox::Action> actions;
+  while (!stop_.load(std::memory_order_acquire)) {
+    const absl::Time now = parts_.now();
+    inbox_.Take(scheduler_.num_running() > 0 || scheduler_.num_waiting() > 0
+                    ? now
+                    : now + kIdlePeriod,
+                &actions);
+    for (Inbox::Action& action : actions) action();
+    actions.clear();
+    EndExpired();
+    RunStep();
+    Publish();
+  }
+  inbox_.Close();
+  draining_ = true;
+  inbox_.Take(parts_.now(), &actions);
+  for (Inbox::Action& action : actions) action();
+  EndAll(absl::UnavailableError("the server is shutting down"));
+  Publish();
+}
+
+void Engine::RunStep() {
+  if (!device_.ok()) return;
+  const absl::Time begin = parts_.now();
+  scheduler_.Plan(begin, &plan_);
+  if (plan_.empty()) return;
+  MarkStarted();
+  int prompt_rows = 0;
+  for (const BatchPlan::Chunk& chunk : plan_.chunks) {
+    const Sequence& sequence = *chunk.sequence;
+    prompt_rows += std::clamp(sequence.num_prompt() - sequence.num_cached, 0,
+                              chunk.num_rows);
+  }
+  MakeSampleRows(plan_, &sample_rows_);
+  device_ = parts_.transformer->Run(plan_, sample_rows_, &sampled_);
+  if (!device_.ok()) {
+    device_lost_.store(true);
+    EndAll(absl::InternalError(
+        absl::StrCat("the device failed: ", device_.message())));
+    return;
+  }
+  scheduler_.Commit(plan_);
+  const absl::Time end = parts_.now();
+  meter_.AddPromptRows(prompt_rows, end);
+  parts_.metrics->RecordStep({.duration = end - begin,
+                              .prompt_rows = prompt_rows,
+                              .decode_rows = plan_.num_rows - prompt_rows});
+  delivery_.Deliver(plan_, sampled_, end);
+  last_progress_ms_.store(absl::ToUnixMillis(end));
+}
+
+void Engine::MarkStarted() {
+  for (const Sequence* sequence : scheduler_.running()) {
+    table_.MarkStarted(sequence->live);
+  }
+}
+
+void Engine::EndExpired() {
+  const absl::Time now = parts_.now();
+  while (LiveRequest* live = table_.FirstExpired(now)) {
+    delivery_.Fail(
+        live, absl::DeadlineExceededError("the deadline of the call has passed"),
+        Metrics::Finish::kDeadline, now);
+  }
+}
+
+void Engine::EndAll(const absl::Status& status) {
+  for (LiveRequest* live : table_.All()) {
+    delivery_.Fail(live, status, Metrics::Finish::kError, parts_.now());
+  }
+}
+
+void Engine::Publish() {
+  const absl::Time now = parts_.now();
+  LoadReport report =
+      meter_.Measure(pool_, table_, scheduler_.running(), now);
+  parts_.metrics->SetGauges(ToGauges(report));
+  const bool busy = table_.num_live() > 0;
+  if (busy && !busy_.load()) last_progress_ms_.store(absl::ToUnixMillis(now));
+  busy_.store(busy);
+  parts_.metrics->SetHealthy(healthy());
+  absl::MutexLock lock(&mu_);
+  report_ = std::move(report);
+  drained_ = draining_ && !busy;
+}
+
+LoadReport Engine::GetLoad() const {
+  absl::MutexLock lock(&mu_);
+  return report_;
+}
+
+bool Engine::healthy() const {
+  if (device_lost_.load()) return false;
+  const absl::Duration silence =
+      parts_.now() - absl::FromUnixMillis(last_progress_ms_.load());
+  return !busy_.load() || silence <= options_.stall_limit;
+}
+
+void Engine::Drain(absl::Duration timeout) {
+  absl::MutexLock drain_lock(&drain_mu_);
+  if (!thread_.joinable()) return;
+  inbox_.Post([this] { draining_ = true; });
+  {
+    absl::MutexLock lock(&mu_);
+    mu_.AwaitWithTimeout(absl::Condition(&drained_), timeout);
+  }
+  stop_.store(true, std::memory_order_release);
+  inbox_.Post([] {});  // wakes an idle loop
+  thread_.join();
+}
+
+}  // namespace strata
