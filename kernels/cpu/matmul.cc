@@ -1,0 +1,160 @@
+#include "kernels/cpu/matmul.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "kernels/cpu/rms_norm.h"
+
+namespace strata::cpu {
+
+namespace {
+
+// Rows that a worker takes through a tile of weights at a time: their sums stay in the first-level cache.
+constexpr int64_t kRowsPerItem = 64;
+
+// Inputs after which such rows start over: so much of a tile stays in the first-level cache.
+constexpr int64_t kInputsPerPass = 256;
+
+constexpr RowType kRowTypes[] = {RowType::kF32, RowType::kBF16, RowType::kInt8};
+
+void WriteSums(const float* sums, const float* bias, bool accumulate, int n,
+               float* y) {
+  for (int o = 0; o < n; ++o) {
+    float v = sums[o];
+    if (bias != nullptr) v += bias[o];
+    y[o] = accumulate ? y[o] + v : v;
+  }
+}
+
+}  // namespace
+
+Matmul::Matmul(Isa isa, bool exact_f32, int num_workers)
+    : kernels_(TileKernelsFor(isa)),
+      products_(exact_f32 ? kernels_.exact : kernels_.fast),
+      scratch_(num_workers) {
+  for (Scratch& scratch : scratch_) {
+    scratch.sums.Reserve(2 * kRowsPerItem * kTile * sizeof(float));
+  }
+}
+
+void Matmul::Reserve(int num_rows, int64_t cols) {
+  for (const RowType type : kRowTypes) {
+    const int64_t stride = PackedRowStride(type, cols);
+    rows_[static_cast<int>(type)].Reserve(num_rows * stride);
+    for (Scratch& scratch : scratch_) {
+      scratch.row[static_cast<int>(type)].Reserve(stride);
+    }
+  }
+  for (Scratch& scratch : scratch_) {
+    scratch.normalized.Reserve(cols * sizeof(float));
+  }
+}
+
+PackedRows Matmul::Rows(AlignedBuffer* buffers, RowType type,
+                        int64_t cols) const {
+  return {.data = buffers[static_cast<int>(type)].data(),
+          .stride = PackedRowStride(type, cols),
+          .cols = cols};
+}
+
+void Matmul::Run(const MatmulInput& input,
+                 std::span<const MatmulOutput> outputs, const Worker& worker) {
+  if (input.num_rows == 0) return;
+  Scratch& scratch = scratch_[worker.id];
+  AlignedBuffer* buffers = rows_;
+  if (input.num_rows == 1) {
+    // Each for itself is faster than waiting for one.
+    buffers = scratch.row;
+    Pack(input, outputs, buffers, {0, 1}, scratch);
+  } else {
+    Pack(input, outputs, buffers, worker.ShareOf(input.num_rows), scratch);
+    worker.Sync();
+  }
+
+  const int64_t chunks = (input.num_rows + kRowsPerItem - 1) / kRowsPerItem;
+  int64_t num_items = 0;
+  for (const MatmulOutput& output : outputs) {
+    num_items += output.w->num_tiles() * chunks;
+  }
+  const Share items = worker.ShareOf(num_items);
+  int64_t first = 0;  // of the output's items
+  for (const MatmulOutput& output : outputs) {
+    const int64_t end = first + output.w->num_tiles() * chunks;
+    for (int64_t i = std::max(items.begin, first); i < std::min(items.end, end);
+         ++i) {
+      const int64_t row = (i - first) % chunks * kRowsPerItem;
+      RunItem(output, buffers, (i - first) / chunks,
+              {row, std::min<int64_t>(row + kRowsPerItem, input.num_rows)},
+              scratch);
+    }
+    first = end;
+  }
+}
+
+void Matmul::Pack(const MatmulInput& input,
+                  std::span<const MatmulOutput> outputs, AlignedBuffer* buffers,
+                  Share rows, Scratch& scratch) const {
+  bool wanted[3] = {};
+  for (const MatmulOutput& output : outputs) {
+    STRATA_CHECK(output.w->cols() == input.cols);
+    wanted[static_cast<int>(product(*output.w).row_type)] = true;
+    if (output.up == nullptr) continue;
+    wanted[static_cast<int>(product(*output.up).row_type)] = true;
+  }
+  for (int64_t i = rows.begin; i < rows.end; ++i) {
+    const int64_t id = input.row_ids == nullptr ? i : input.row_ids[i];
+    const float* x = input.x + id * input.cols;
+    if (input.norm.weight != nullptr) {
+      NormalizeRow(x, input.norm, static_cast<int>(input.cols),
+                   scratch.normalized.floats());
+      x = scratch.normalized.floats();
+    }
+    for (const RowType type : kRowTypes) {
+      if (!wanted[static_cast<int>(type)]) continue;
+      kernels_.pack[static_cast<int>(type)](
+          x, input.cols, Rows(buffers, type, input.cols).row(i));
+    }
+  }
+}
+
+void Matmul::RunItem(const MatmulOutput& output, AlignedBuffer* buffers,
+                     int64_t tile, Share rows, Scratch& scratch) const {
+  const int64_t num_rows = rows.end - rows.begin;
+  float* sums = scratch.sums.floats();
+  SumTile(*output.w, buffers, tile, rows, sums);
+  if (output.up != nullptr) {
+    float* up = sums + kRowsPerItem * kTile;
+    SumTile(*output.up, buffers, tile, rows, up);
+    kernels_.silu_mul(sums, up, num_rows * kTile);
+  }
+  const int64_t first = tile * kTile;
+  const int64_t stride = output.w->rows();
+  const int64_t n = std::min<int64_t>(kTile, stride - first);
+  for (int64_t i = 0; i < num_rows; ++i) {
+    WriteSums(sums + i * kTile,
+              output.bias == nullptr ? nullptr : output.bias + first,
+              output.accumulate, static_cast<int>(n),
+              output.y + (rows.begin + i) * stride + first);
+  }
+}
+
+void Matmul::SumTile(const PackedMatrix& w, AlignedBuffer* buffers,
+                     int64_t tile, Share rows, float* sums) const {
+  const TileProduct& product = this->product(w);
+  TileArgs args = {.tile = w.tile(tile),
+                   .rows = Rows(buffers, product.row_type, w.cols()),
+                   .num_rows = static_cast<int>(rows.end - rows.begin),
+                   .k_begin = 0,
+                   .k_end = 0,
+                   .acc = sums};
+  args.rows.data = args.rows.row(rows.begin);
+  std::memset(sums, 0, args.num_rows * kTile * sizeof(float));
+  while (args.k_end < w.cols()) {
+    args.k_begin = args.k_end;
+    args.k_end = std::min(args.k_begin + kInputsPerPass, w.cols());
+    product.run(args);
+  }
+}
+
+}  // namespace strata::cpu

@@ -1,0 +1,92 @@
+#include "kernels/cpu/packed_matrix.h"
+
+#include <cstring>
+
+#include "base/check.h"
+
+namespace strata::cpu {
+
+namespace {
+
+// Copies elements of Word from row to row o of a tile of [words][kTile].
+template <class Word>
+void FillColumn(const std::byte* row, int64_t words, int o, std::byte* tile) {
+  for (int64_t i = 0; i < words; ++i) {
+    std::memcpy(tile + (i * kTile + o) * sizeof(Word), row + i * sizeof(Word),
+                sizeof(Word));
+  }
+}
+
+// One column of a block: `num_halves` f16 (d, or d and m), then words of 4 or 8
+// inputs, which a tile keeps as they are but for the bits of `flip`.
+void FillBlock(const std::byte* block, int num_halves, int num_words,
+               uint32_t flip, int o, std::byte* tile) {
+  for (int i = 0; i < num_halves; ++i) {
+    std::memcpy(tile + (i * kTile + o) * 2, block + i * 2, 2);
+  }
+  block += num_halves * 2;
+  tile += num_halves * kTile * 2;
+  for (int i = 0; i < num_words; ++i) {
+    uint32_t word;
+    std::memcpy(&word, block + i * 4, 4);
+    word ^= flip;
+    std::memcpy(tile + (i * kTile + o) * 4, &word, 4);
+  }
+}
+
+void FillRow(const std::byte* row, DType type, int64_t cols, int o,
+             std::byte* tile) {
+  switch (type) {
+    case DType::kF32:
+      return FillColumn<uint32_t>(row, cols, o, tile);
+    case DType::kF16:
+      return FillColumn<uint16_t>(row, cols, o, tile);
+    case DType::kBF16: {
+      FillColumn<uint32_t>(row, cols / 2, o, tile);
+      if (cols % 2 != 0) {
+        std::memcpy(tile + (cols / 2 * kTile + o) * 4, row + (cols - 1) * 2, 2);
+      }
+      return;
+    }
+    case DType::kQ8_0:
+    case DType::kQ4_0:
+    case DType::kQ4_1: {
+      const int bytes = BlockBytes(type);
+      for (int64_t b = 0; b < cols / BlockElements(type); ++b) {
+        FillBlock(row + b * bytes, type == DType::kQ4_1 ? 2 : 1,
+                  type == DType::kQ8_0 ? 8 : 4,
+                  type == DType::kQ8_0 ? 0x80808080u : 0, o,
+                  tile + b * bytes * kTile);
+      }
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+int64_t TileBytes(DType type, int64_t cols) {
+  if (type == DType::kBF16) cols += cols % 2;
+  return cols / BlockElements(type) * BlockBytes(type) * kTile;
+}
+
+PackedMatrix::PackedMatrix(const WeightView& view)
+    : type_(view.type),
+      rows_(view.rows),
+      cols_(view.cols),
+      tile_bytes_(TileBytes(view.type, view.cols)),
+      data_(num_tiles() * tile_bytes_) {
+  STRATA_CHECK(cols_ % BlockElements(type_) == 0);
+}
+
+void PackedMatrix::Fill(const WeightView& view, const Worker& worker) {
+  const Share tiles = worker.ShareOf(num_tiles());
+  for (int64_t t = tiles.begin; t < tiles.end; ++t) {
+    for (int o = 0; o < kTile && t * kTile + o < rows_; ++o) {
+      FillRow(view.data + view.StoredRow(t * kTile + o) * view.RowBytes(),
+              type_, cols_, o, data_.data() + t * tile_bytes_);
+    }
+  }
+}
+
+}  // namespace strata::cpu

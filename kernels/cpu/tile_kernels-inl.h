@@ -1,0 +1,319 @@
+// The kernels of tile_kernels.h for one instruction set, which the including file describes by a struct
+// Simd in the same (unnamed) namespace:
+//
+//   F, I          vectors of kLanes f32 and int32
+//   kVectors      vectors of a tile that a pass holds, kVectors * kLanes divides kTile
+//   kFloatRows, kInt8Rows  rows that share the weights in registers
+//   StartU8, DotU8  sum of (u - 128) * s over the bytes of a lane, exactly
+//   DotU4           the same of u * s with u < 16
+//
+//   Quantize        32 activations as int8
+//
+// No include guard: once a file, after the pragma that selects the instruction set.
+
+using F = Simd::F;
+using I = Simd::I;
+
+inline constexpr int kLanes = Simd::kLanes;
+inline constexpr int kVectors = Simd::kVectors;
+
+// Calls use(j, weights of input j) for each input of a step of `kStep` inputs, for kLanes outputs from `lane`.
+template <DType kType>
+struct Weights;
+
+template <>
+struct Weights<DType::kF32> {
+  static constexpr int kStep = 1;
+  template <class Use>
+  static inline void ForEach(const std::byte* step, int lane, Use use) {
+    use(0, Simd::LoadF32(step + lane * 4));
+  }
+};
+
+template <>
+struct Weights<DType::kF16> {
+  static constexpr int kStep = 1;
+  template <class Use>
+  static inline void ForEach(const std::byte* step, int lane, Use use) {
+    use(0, Simd::LoadF16(step + lane * 2));
+  }
+};
+
+template <>
+struct Weights<DType::kBF16> {
+  static constexpr int kStep = 2;
+  template <class Use>
+  static inline void ForEach(const std::byte* step, int lane, Use use) {
+    const I pairs = Simd::LoadI32(step + lane * 4);
+    use(0, Simd::AsFloat(Simd::ShiftLeft<16>(pairs)));
+    use(1, Simd::AsFloat(Simd::And(pairs, Simd::Set(int32_t(0xffff0000)))));
+  }
+};
+
+template <>
+struct Weights<DType::kQ8_0> {
+  static constexpr int kStep = 32;
+  template <class Use>
+  static inline void ForEach(const std::byte* step, int lane, Use use) {
+    const F d = Simd::LoadF16(step + lane * 2);
+    for (int i = 0; i < 8; ++i) {
+      I u = Simd::LoadI32(step + kTile * 2 + (i * kTile + lane) * 4);
+      for (int j = 0; j < 4; ++j) {
+        const I q =
+            Simd::Add(Simd::And(u, Simd::Set(255)), Simd::Set(-128));
+        use(4 * i + j, Simd::Mul(d, Simd::ToFloat(q)));
+        u = Simd::ShiftRight<8>(u);
+      }
+    }
+  }
+};
+
+// `kOffset` is added to a nibble, `kHasMin` says that there is an m.
+template <int kOffset, bool kHasMin>
+struct NibbleWeights {
+  static constexpr int kStep = 32;
+  template <class Use>
+  static inline void ForEach(const std::byte* step, int lane, Use use) {
+    const F d = Simd::LoadF16(step + lane * 2);
+    const F m = kHasMin ? Simd::LoadF16(step + (kTile + lane) * 2) : F{};
+    const std::byte* nibbles = step + kTile * (kHasMin ? 4 : 2);
+    for (int i = 0; i < 4; ++i) {
+      I u = Simd::LoadI32(nibbles + (i * kTile + lane) * 4);
+      for (int j = 0; j < 8; ++j) {
+        const I q =
+            Simd::Add(Simd::And(u, Simd::Set(15)), Simd::Set(kOffset));
+        F w = Simd::Mul(d, Simd::ToFloat(q));
+        if constexpr (kHasMin) w = Simd::Add(w, m);
+        use(4 * i + j / 2 + j % 2 * 16, w);
+        u = Simd::ShiftRight<4>(u);
+      }
+    }
+  }
+};
+
+template <>
+struct Weights<DType::kQ4_0> : NibbleWeights<-8, false> {};
+
+template <>
+struct Weights<DType::kQ4_1> : NibbleWeights<0, true> {};
+
+// Registers of sums for kRows rows and the outputs of a pass.
+template <int kRows>
+struct Sums {
+  F v[kRows][kVectors];
+
+  void Load(const float* acc) {
+    for (int r = 0; r < kRows; ++r) {
+      for (int i = 0; i < kVectors; ++i) {
+        v[r][i] = Simd::LoadF32(acc + r * kTile + i * kLanes);
+      }
+    }
+  }
+  void Store(float* acc) const {
+    for (int r = 0; r < kRows; ++r) {
+      for (int i = 0; i < kVectors; ++i) {
+        Simd::Store(acc + r * kTile + i * kLanes, v[r][i]);
+      }
+    }
+  }
+};
+
+// Weights of any type times f32 activations.
+template <DType kType>
+struct FloatProduct {
+  static constexpr int kMaxRows = Simd::kFloatRows;
+
+  template <int kRows>
+  static void Run(const TileArgs& args, int first_row, int lane) {
+    using W = Weights<kType>;
+    constexpr int64_t kStepBytes =
+        W::kStep / BlockElements(kType) * BlockBytes(kType) * kTile;
+    float* acc = args.acc + first_row * kTile + lane;
+    Sums<kRows> sums;
+    sums.Load(acc);
+    const std::byte* step = args.tile + args.k_begin / W::kStep * kStepBytes;
+    for (int64_t k = args.k_begin; k < args.k_end; k += W::kStep) {
+      for (int i = 0; i < kVectors; ++i) {
+        W::ForEach(step, lane + i * kLanes,
+                   [&](int j, F w) __attribute__((always_inline)) {
+                     for (int r = 0; r < kRows; ++r) {
+                       const std::byte* x =
+                           args.rows.row(first_row + r) + (k + j) * 4;
+                       sums.v[r][i] = Simd::MulAdd(w, Simd::BroadcastF32(x),
+                                                   sums.v[r][i]);
+                     }
+                   });
+      }
+      step += kStepBytes;
+    }
+    sums.Store(acc);
+  }
+};
+
+// Quantised weights times int8 activations.
+template <DType kType>
+struct Int8Product {
+  static constexpr int kMaxRows = Simd::kInt8Rows;
+  static constexpr int kBlockBytes = BlockBytes(kType) * kTile;
+
+  template <int kRows>
+  static void Run(const TileArgs& args, int first_row, int lane) {
+    float* acc = args.acc + first_row * kTile + lane;
+    Sums<kRows> sums;
+    sums.Load(acc);
+    const std::byte* x[kRows];
+    for (int r = 0; r < kRows; ++r) x[r] = args.rows.row(first_row + r);
+    for (int64_t k = args.k_begin; k < args.k_end; k += 32) {
+      const std::byte* block = args.tile + k / 32 * kBlockBytes + lane * 4;
+      const RowBlock* scales[kRows];
+      const std::byte* q[kRows];
+      for (int r = 0; r < kRows; ++r) {
+        scales[r] = reinterpret_cast<const RowBlock*>(x[r] + args.rows.cols) +
+                    k / 32;
+        q[r] = x[r] + k;
+      }
+      I dots[kRows][kVectors];
+      for (int r = 0; r < kRows; ++r) {
+        for (int i = 0; i < kVectors; ++i) {
+          dots[r][i] = Start(&scales[r]->minus_sum);
+        }
+      }
+      Dots<kRows>(block, q, dots);
+      const std::byte* halves = block - lane * 2;
+      for (int i = 0; i < kVectors; ++i) {
+        const F d = Simd::LoadF16(halves + i * kLanes * 2);
+        for (int r = 0; r < kRows; ++r) {
+          const F scale = Simd::Mul(d, Simd::BroadcastF32(&scales[r]->scale));
+          sums.v[r][i] =
+              Simd::MulAdd(Simd::ToFloat(dots[r][i]), scale, sums.v[r][i]);
+        }
+        if constexpr (kType == DType::kQ4_1) {
+          const F m = Simd::LoadF16(halves + (kTile + i * kLanes) * 2);
+          for (int r = 0; r < kRows; ++r) {
+            sums.v[r][i] = Simd::MulAdd(
+                m, Simd::BroadcastF32(&scales[r]->scaled_sum), sums.v[r][i]);
+          }
+        }
+      }
+    }
+    sums.Store(acc);
+  }
+
+ private:
+  static inline I Start(const int32_t* minus_sum) {
+    if constexpr (kType == DType::kQ8_0) {
+      return Simd::StartU8(minus_sum);
+    } else if constexpr (kType == DType::kQ4_0) {
+      return Simd::ShiftLeft<3>(Simd::BroadcastI32(minus_sum));
+    } else {
+      return Simd::Set(0);
+    }
+  }
+
+  // dots += the products of a block.
+  template <int kRows>
+  static inline void Dots(const std::byte* block,
+                          const std::byte* const (&q)[kRows],
+                          I (&dots)[kRows][kVectors]) {
+    if constexpr (kType == DType::kQ8_0) {
+      const std::byte* words = block + kTile * 2;
+      for (int g = 0; g < 8; ++g) {
+        for (int i = 0; i < kVectors; ++i) {
+          const I u = Simd::LoadI32(words + (g * kTile + i * kLanes) * 4);
+          for (int r = 0; r < kRows; ++r) {
+            dots[r][i] = Simd::DotU8(dots[r][i], u,
+                                     Simd::BroadcastI32(q[r] + g * 4));
+          }
+        }
+      }
+    } else {
+      const std::byte* words =
+          block + kTile * (kType == DType::kQ4_1 ? 4 : 2);
+      const I mask = Simd::Set(0x0f0f0f0f);
+      for (int g = 0; g < 4; ++g) {
+        for (int i = 0; i < kVectors; ++i) {
+          const I u = Simd::LoadI32(words + (g * kTile + i * kLanes) * 4);
+          const I low = Simd::And(u, mask);
+          const I high = Simd::And(Simd::ShiftRight<4>(u), mask);
+          for (int r = 0; r < kRows; ++r) {
+            dots[r][i] = Simd::DotU4(dots[r][i], low,
+                                     Simd::BroadcastI32(q[r] + g * 4));
+            dots[r][i] = Simd::DotU4(dots[r][i], high,
+                                     Simd::BroadcastI32(q[r] + 16 + g * 4));
+          }
+        }
+      }
+    }
+  }
+};
+
+template <class Product, int kRows>
+void RunRows(const TileArgs& args, int first_row) {
+  for (int lane = 0; lane < kTile; lane += kVectors * kLanes) {
+    Product::template Run<kRows>(args, first_row, lane);
+  }
+}
+
+// The last `rows` <= kRows rows.
+template <class Product, int kRows>
+void RunRest(const TileArgs& args, int first_row, int rows) {
+  if constexpr (kRows > 0) {
+    if (rows == kRows) {
+      RunRows<Product, kRows>(args, first_row);
+    } else {
+      RunRest<Product, kRows - 1>(args, first_row, rows);
+    }
+  }
+}
+
+template <class Product>
+void RunTile(const TileArgs& args) {
+  constexpr int kRows = Product::kMaxRows;
+  int r = 0;
+  for (; r + kRows <= args.num_rows; r += kRows) {
+    RunRows<Product, kRows>(args, r);
+  }
+  RunRest<Product, kRows - 1>(args, r, args.num_rows - r);
+}
+
+void PackF32Row(const float* x, int64_t cols, std::byte* row) {
+  std::memcpy(row, x, cols * 4);
+  const float zero = 0.0f;
+  std::memcpy(row + cols * 4, &zero, 4);
+}
+
+void PackInt8Row(const float* x, int64_t cols, std::byte* row) {
+  auto* block = reinterpret_cast<RowBlock*>(row + cols);
+  for (int64_t k = 0; k < cols; k += 32) {
+    *block++ = Simd::Quantize(x + k, reinterpret_cast<int8_t*>(row + k));
+  }
+}
+
+void SiluMul(float* gate, const float* up, int64_t n) {
+  const F one = Simd::SetF(1.0f);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const F g = Simd::LoadF32(gate + i);
+    const F e = Simd::Exp(Simd::Mul(g, Simd::SetF(-1.0f)));
+    const F silu = Simd::Div(g, Simd::Add(one, e));
+    Simd::Store(gate + i, Simd::Mul(silu, Simd::LoadF32(up + i)));
+  }
+}
+
+template <DType kType>
+constexpr TileProduct kFloat = {RunTile<FloatProduct<kType>>, RowType::kF32};
+template <DType kType>
+constexpr TileProduct kInt8 = {RunTile<Int8Product<kType>>, RowType::kInt8};
+
+// `bf16` is the product of BF16 weights.
+constexpr TileKernels MakeTileKernels(TileProduct bf16,
+                                      PackRowKernel pack_bf16) {
+  return {
+      .fast = {kFloat<DType::kF32>, kFloat<DType::kF16>, bf16,
+               kInt8<DType::kQ8_0>, kInt8<DType::kQ4_0>, kInt8<DType::kQ4_1>},
+      .exact = {kFloat<DType::kF32>, kFloat<DType::kF16>,
+                kFloat<DType::kBF16>, kFloat<DType::kQ8_0>,
+                kFloat<DType::kQ4_0>, kFloat<DType::kQ4_1>},
+      .pack = {PackF32Row, pack_bf16, PackInt8Row},
+      .silu_mul = SiluMul,
+  };
+}

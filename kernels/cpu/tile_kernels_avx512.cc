@@ -1,0 +1,138 @@
+// AVX-512 F, BW, VL, DQ, VNNI and BF16.
+#if defined(__x86_64__)
+
+// GCC 12 takes the operand that unmasked intrinsics leave undefined for a use of
+// an uninitialised one.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "kernels/cpu/exp.h"
+#include "kernels/cpu/tile_kernels.h"
+
+// Below this line, so that no function of another header is compiled for AVX-512.
+#pragma GCC push_options
+#pragma GCC target( \
+    "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx512bf16,avx2,fma,f16c")
+
+namespace strata::cpu {
+namespace {
+
+struct Simd {
+  using F = __m512;
+  using I = __m512i;
+  static constexpr int kLanes = 16;
+  static constexpr int kVectors = 2;
+  static constexpr int kFloatRows = 8;
+  static constexpr int kInt8Rows = 4;
+
+  static F LoadF32(const void* p) { return _mm512_loadu_ps(p); }
+  static F LoadF16(const void* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
+  }
+  static I LoadI32(const void* p) { return _mm512_loadu_si512(p); }
+  static void Store(float* p, F v) { _mm512_storeu_ps(p, v); }
+  static F BroadcastF32(const void* p) { return AsFloat(BroadcastI32(p)); }
+  static I BroadcastI32(const void* p) {
+    int32_t v;
+    std::memcpy(&v, p, 4);
+    return _mm512_set1_epi32(v);
+  }
+  static F SetF(float v) { return _mm512_set1_ps(v); }
+  static I Set(int32_t v) { return _mm512_set1_epi32(v); }
+  static F AsFloat(I v) { return _mm512_castsi512_ps(v); }
+  static F ToFloat(I v) { return _mm512_cvtepi32_ps(v); }
+  static I Round(F v) { return _mm512_cvtps_epi32(v); }
+  static F Add(F a, F b) { return _mm512_add_ps(a, b); }
+  static I Add(I a, I b) { return _mm512_add_epi32(a, b); }
+  static F Mul(F a, F b) { return _mm512_mul_ps(a, b); }
+  static F Div(F a, F b) { return _mm512_div_ps(a, b); }
+  static F Exp(F v) { return ExpAvx512(v); }
+  static F MulAdd(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  static I And(I a, I b) { return _mm512_and_si512(a, b); }
+  template <int kBits>
+  static I ShiftLeft(I v) {
+    return _mm512_slli_epi32(v, kBits);
+  }
+  template <int kBits>
+  static I ShiftRight(I v) {
+    return _mm512_srli_epi32(v, kBits);
+  }
+  static I StartU8(const int32_t* minus_sum) {
+    return ShiftLeft<7>(BroadcastI32(minus_sum));
+  }
+  static I DotU8(I acc, I u, I s) { return _mm512_dpbusd_epi32(acc, u, s); }
+  static I DotU4(I acc, I u, I s) { return _mm512_dpbusd_epi32(acc, u, s); }
+
+  static RowBlock Quantize(const float* x, int8_t* q) {
+    const F a = LoadF32(x), b = LoadF32(x + kLanes);
+    const I sign = Set(int32_t(0x80000000));
+    // As integers, infinities and NaN are above all numbers.
+    const uint32_t bits = _mm512_reduce_max_epu32(
+        _mm512_max_epu32(_mm512_andnot_si512(sign, _mm512_castps_si512(a)),
+                         _mm512_andnot_si512(sign, _mm512_castps_si512(b))));
+    const RowScale scale = RowScaleOf(bits);
+    const I qa = Round(Mul(a, SetF(scale.inverse)));
+    const I qb = Round(Mul(b, SetF(scale.inverse)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(q), _mm512_cvtsepi32_epi8(qa));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(q + kLanes),
+                     _mm512_cvtsepi32_epi8(qb));
+    return RowBlockOf(scale, _mm512_reduce_add_epi32(Add(qa, qb)));
+  }
+};
+
+#include "kernels/cpu/tile_kernels-inl.h"
+
+// BF16 weights times bf16 activations.
+struct Bf16Product {
+  static constexpr int kMaxRows = Simd::kFloatRows;
+
+  template <int kRows>
+  static void Run(const TileArgs& args, int first_row, int lane) {
+    float* acc = args.acc + first_row * kTile + lane;
+    Sums<kRows> sums;
+    sums.Load(acc);
+    const std::byte* pairs = args.tile + args.k_begin / 2 * kTile * 4;
+    const std::byte* x[kRows];
+    for (int r = 0; r < kRows; ++r) x[r] = args.rows.row(first_row + r);
+    for (int64_t k = args.k_begin; k < args.k_end; k += 2) {
+      const I w[] = {Simd::LoadI32(pairs), Simd::LoadI32(pairs + kLanes * 4)};
+      for (int r = 0; r < kRows; ++r) {
+        const I xk = Simd::BroadcastI32(x[r] + k * 2);
+        for (int i = 0; i < kVectors; ++i) {
+          sums.v[r][i] = _mm512_dpbf16_ps(sums.v[r][i], (__m512bh)w[i],
+                                          (__m512bh)xk);
+        }
+      }
+      pairs += kTile * 4;
+    }
+    sums.Store(acc);
+  }
+};
+
+void PackBf16Row(const float* x, int64_t cols, std::byte* row) {
+  for (int64_t k = 0; k < cols; k += kLanes) {
+    const __mmask16 lanes =
+        cols - k >= kLanes ? 0xffff : (1u << (cols - k)) - 1;
+    // One more than there are: the partner of an odd last input is zero.
+    const __mmask16 stored = lanes << 1 | 1;
+    _mm256_mask_storeu_epi16(
+        row + k * 2, stored,
+        (__m256i)_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(lanes, x + k)));
+  }
+}
+
+constexpr TileKernels kKernels = MakeTileKernels(
+    {RunTile<Bf16Product>, RowType::kBF16}, PackBf16Row);
+
+}  // namespace
+
+const TileKernels& Avx512TileKernels() { return kKernels; }
+
+}  // namespace strata::cpu
+
+#pragma GCC pop_options
+
+#endif  // defined(__x86_64__)
