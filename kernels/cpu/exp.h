@@ -74,14 +74,18 @@ __attribute__((target("avx2,fma"))) inline __m256 ExpAvx2(__m256 x) {
   return _mm256_and_ps(y, is_normal);
 }
 
+// Masks of ones, as GCC 12 takes the unmasked forms' undefined operand for a
+// use of an uninitialised one.
 __attribute__((target("avx512f"))) inline __m512 ExpAvx512(__m512 x) {
+  constexpr __mmask16 kAll = 0xffff;
   const __mmask16 is_normal =
       _mm512_cmp_ps_mask(x, _mm512_set1_ps(kExpMin), _CMP_NLT_UQ);
-  const __m512 clamped = _mm512_max_ps(
-      _mm512_set1_ps(kExpMin), _mm512_min_ps(_mm512_set1_ps(kExpMax), x));
-  const __m512 n =
-      _mm512_roundscale_ps(_mm512_mul_ps(clamped, _mm512_set1_ps(kLog2E)),
-                           _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const __m512 clamped = _mm512_maskz_max_ps(
+      kAll, _mm512_set1_ps(kExpMin),
+      _mm512_maskz_min_ps(kAll, _mm512_set1_ps(kExpMax), x));
+  const __m512 n = _mm512_maskz_roundscale_ps(
+      kAll, _mm512_mul_ps(clamped, _mm512_set1_ps(kLog2E)),
+      _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(kLn2High), clamped);
   r = _mm512_fnmadd_ps(n, _mm512_set1_ps(kLn2Low), r);
   __m512 y = _mm512_set1_ps(kExpPolynomial[0]);
