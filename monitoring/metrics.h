@@ -9,16 +9,22 @@
 #include "absl/time/time.h"
 
 namespace prometheus {
+struct MetricFamily;
 class Registry;
-}
+}  // namespace prometheus
 
 namespace strata {
 
-// Strata's Prometheus metrics: strata_* and, of the same values, the vllm: names that dashboards and endpoint pickers
-// read.  Every series exists, at zero, from the moment its labels are known, so that rate() misses no first event.
+// Strata's Prometheus metrics: strata_* and, of the same values, the vllm:
+// names that dashboards and endpoint pickers read.  Every series exists, at
+// zero, from the moment its labels are known, so that rate() misses no first
+// event.
 //
-// Strategies are given by label index (core/strategy_registry.h); label 0 is "other".  Thread-safe; every call but AddStrategy
-// touches atomics only.
+// Strategies are given by label index (core/strategy_registry.h); label 0 is
+// "other", which exists from the start and counts for a label that does not.
+//
+// Thread-safe.  Of the calls that the engine makes for each token or step, none
+// allocates or waits for a scrape longer than the copy of one value.
 class Metrics {
  public:
   struct Config {
@@ -36,11 +42,21 @@ class Metrics {
   Metrics(prometheus::Registry* registry, const Config& config);
   ~Metrics();
 
-  // Creates the series of label `label`.  Labels come in order, from 0; a known one is left as it is.
-  void AddStrategy(int label, const std::string& canonical, int64_t kv_bytes_per_token);
+  // Creates the series of label `label`.  Labels come in order, from 0; a known
+  // one is left as it is. `kv_bytes_per_token`: 0 where it has no one value
+  // (label 0).
+  void AddStrategy(int label, const std::string& canonical,
+                   int64_t kv_bytes_per_token);
 
   enum class Finish { kStop, kLength, kAbort, kCancelled, kDeadline, kError };
-  enum class Rejection { kQueueFull, kNeverFits, kInvalid, kDraining, kLoading, kUnauthenticated };
+  enum class Rejection {
+    kQueueFull,
+    kNeverFits,
+    kInvalid,
+    kDraining,
+    kLoading,
+    kUnauthenticated
+  };
 
   // A step was run.
   struct StepRecord {
@@ -50,10 +66,13 @@ class Metrics {
   };
   void RecordStep(const StepRecord& step);
 
-  void AddPromptTokens(int label, int64_t count);     // run for the first time, once a request
+  void AddPromptTokens(
+      int label, int64_t count);  // run for the first time, once a request
   void AddGeneratedTokens(int label, int64_t count);  // at every index
-  void RecordQueueTime(int label, absl::Duration time);      // arrival to first scheduled
-  void RecordFirstToken(int label, absl::Duration since_arrival, absl::Duration since_scheduled);
+  void RecordQueueTime(int label,
+                       absl::Duration time);  // arrival to first scheduled
+  void RecordFirstToken(int label, absl::Duration since_arrival,
+                        absl::Duration since_scheduled);
   void RecordInterToken(int label, absl::Duration gap);
 
   // A request ended, once whatever its n.
@@ -69,7 +88,8 @@ class Metrics {
   void RecordRequest(int label, const RequestRecord& request);
   void RecordRejection(Rejection reason);
 
-  // The state after a step, or while idle.
+  // The state after a step, or while idle.  Before the first: all of the pool
+  // is free.
   struct StrategyGauges {
     int running = 0;  // requests
     int64_t kv_used_bytes = 0;
@@ -88,6 +108,10 @@ class Metrics {
   };
   void SetGauges(const Gauges& gauges);
   void SetHealthy(bool healthy);
+
+  // All families, for a scrape.  The gauges are those of one SetGauges: KV
+  // bytes sum to the pool.
+  std::vector<prometheus::MetricFamily> Collect();
 
  private:
   struct Series;

@@ -1,0 +1,29 @@
+#include "monitoring/metrics_page.h"
+
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "prometheus/text_serializer.h"
+
+namespace strata {
+
+void MetricsPage::Publish(Metrics* metrics) {
+  absl::MutexLock lock(&mu_);
+  metrics_ = metrics;
+}
+
+std::string MetricsPage::Render() const {
+  std::vector<prometheus::MetricFamily> families = process_.Collect();
+  {
+    absl::MutexLock lock(&mu_);
+    if (metrics_ != nullptr) {
+      auto ours = metrics_->Collect();
+      families.insert(families.end(), std::make_move_iterator(ours.begin()),
+                      std::make_move_iterator(ours.end()));
+    }
+  }
+  return prometheus::TextSerializer().Serialize(families);
+}
+
+}  // namespace strata
