@@ -11,10 +11,11 @@
 
 namespace strata {
 
-static_assert(std::endian::native == std::endian::little, "the files are little-endian");
+static_assert(std::endian::native == std::endian::little,
+              "the files are little-endian");
 
-// Reads little-endian values one after the other and never past the end: what does not fit is
-// not read, and the call returns false.
+// Reads little-endian values one after the other and never past the end: what
+// does not fit is not read, and the call returns false.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}

@@ -22,22 +22,23 @@ struct LayerWeights {
   WeightView wk;              // [num_kv_heads * head_dim, hidden]
   WeightView wv;              // [num_kv_heads * head_dim, hidden]
   WeightView wo;              // [hidden, num_heads * head_dim]
-  WeightView bq, bk, bv;      // absent but for Qwen2 (and Llama with attention_bias)
-  WeightView bo;              // absent but for Llama with attention_bias
+  WeightView bq, bk,
+      bv;         // absent but for Qwen2 (and Llama with attention_bias)
+  WeightView bo;  // absent but for Llama with attention_bias
   WeightView q_norm, k_norm;  // [head_dim]; absent but for Qwen3
   WeightView mlp_norm;        // [hidden]
   WeightView gate, up;        // [intermediate, hidden]
   WeightView down;            // [hidden, intermediate]
 };
 
-// A model as its files hold it: mapped, every size and offset checked, nothing copied.
-// Owns the mappings that the views point into.
+// A model as its files hold it: mapped, every size and offset checked, nothing
+// copied. Owns the mappings that the views point into.
 struct Checkpoint {
   ModelConfig config;
   WeightView embedding;  // [vocab, hidden]
   std::vector<LayerWeights> layers;
-  WeightView final_norm;  // [hidden]
-  WeightView head;        // [vocab, hidden]; the embedding where tied
+  WeightView final_norm;      // [hidden]
+  WeightView head;            // [vocab, hidden]; the embedding where tied
   std::string weight_format;  // of most weight bytes: "BF16", "Q4_1", ...
   int64_t weight_bytes = 0;   // of all tensors used, each once
   std::optional<TokenizerSpec> tokenizer;  // absent: tokens only
@@ -45,9 +46,10 @@ struct Checkpoint {
   std::vector<std::unique_ptr<MappedFile>> files;
 };
 
-// Loads a Hugging Face directory (config.json, *.safetensors, tokenizer.json, generation_config.json) or
-// a .gguf file.  Errors: NOT_FOUND, INVALID_ARGUMENT (malformed), UNIMPLEMENTED (a model, quantisation or feature that
-// Strata does not run, by name); the message is one line that begins with the file's path.
+// Loads a Hugging Face directory (config.json, *.safetensors, tokenizer.json,
+// generation_config.json) or a .gguf file.  Errors: NOT_FOUND, INVALID_ARGUMENT
+// (malformed), UNIMPLEMENTED (a model, quantisation or feature that Strata does
+// not run, by name); the message is one line that begins with the file's path.
 absl::StatusOr<Checkpoint> LoadCheckpoint(const std::string& path);
 
 }  // namespace strata

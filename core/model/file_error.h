@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
@@ -11,28 +12,46 @@
 // Errors of model files: one line, "PATH: what is wrong".
 namespace strata {
 
+// All parts in one string.  absl::StrCat of this Abseil, built for C++14, does
+// not take std::string_view.
+template <typename... Parts>
+std::string Concat(const Parts&... parts) {
+  const auto printable = []<typename T>(const T& part) -> decltype(auto) {
+    if constexpr (std::is_same_v<T, std::string_view>) {
+      return std::string(part);
+    } else {
+      return (part);
+    }
+  };
+  return absl::StrCat(printable(parts)...);
+}
+
 // The file contradicts itself or its format.
 template <typename... Parts>
 absl::Status Malformed(std::string_view path, const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(path, ": ", parts...));
+  return absl::InvalidArgumentError(Concat(path, ": ", parts...));
 }
 
 // The file may be right, but Strata does not run what it asks for.
 template <typename... Parts>
 absl::Status Unsupported(std::string_view path, const Parts&... parts) {
-  return absl::UnimplementedError(absl::StrCat(path, ": ", parts...));
+  return absl::UnimplementedError(Concat(path, ": ", parts...));
 }
 
 // `status` with the path in front of its message.
 inline absl::Status InFile(std::string_view path, const absl::Status& status) {
   if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+  return absl::Status(status.code(),
+                      Concat(path, ": ", std::string(status.message())));
 }
 
 // Text from a file, safe to print in one line: escaped, cut to 80 bytes.
+inline std::string Escaped(std::string_view text) {
+  return absl::CHexEscape(std::string(text.substr(0, 80))) +
+         (text.size() > 80 ? "..." : "");
+}
 inline std::string Quoted(std::string_view text) {
-  const bool is_cut = text.size() > 80;
-  return absl::StrCat("\"", absl::CHexEscape(text.substr(0, 80)), is_cut ? "...\"" : "\"");
+  return "\"" + Escaped(text) + "\"";
 }
 
 }  // namespace strata

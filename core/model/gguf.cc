@@ -16,7 +16,8 @@ constexpr uint64_t kMaxPairs = 1 << 16;
 constexpr uint32_t kMaxDims = 4;
 constexpr int kDefaultAlignment = 32;
 constexpr uint64_t kMinPairBytes = 8 + 4 + 1;  // length of the key, type, value
-constexpr uint64_t kMinTensorBytes = 8 + 4 + 8 + 4 + 8;  // length of the name ... offset
+constexpr uint64_t kMinTensorBytes =
+    8 + 4 + 8 + 4 + 8;  // length of the name ... offset
 
 struct TensorType {
   uint32_t number;
@@ -78,21 +79,26 @@ absl::StatusOr<Counts> ReadHeader(std::string_view path, ByteReader* reader) {
   uint32_t magic = 0, version = 0;
   Counts counts;
   if (!reader->Read(&magic) || magic != kMagic) {
-    return Malformed(path, "is not a GGUF file: it does not begin with \"GGUF\"");
+    return Malformed(path,
+                     "is not a GGUF file: it does not begin with \"GGUF\"");
   }
-  if (!reader->Read(&version) || !reader->Read(&counts.tensors) || !reader->Read(&counts.pairs)) {
+  if (!reader->Read(&version) || !reader->Read(&counts.tensors) ||
+      !reader->Read(&counts.pairs)) {
     return Malformed(path, "ends in the header");
   }
   if (version == 0x02000000 || version == 0x03000000) {
     return Unsupported(path, "big-endian GGUF is not supported");
   }
   if (version != 2 && version != 3) {
-    return Unsupported(path, "GGUF version ", version, " is not supported; 2 and 3 are");
+    return Unsupported(path, "GGUF version ", version,
+                       " is not supported; 2 and 3 are");
   }
-  if (counts.tensors > kMaxTensors || counts.tensors > reader->left() / kMinTensorBytes) {
+  if (counts.tensors > kMaxTensors ||
+      counts.tensors > reader->left() / kMinTensorBytes) {
     return Malformed(path, "cannot hold ", counts.tensors, " tensors");
   }
-  if (counts.pairs > kMaxPairs || counts.pairs > reader->left() / kMinPairBytes) {
+  if (counts.pairs > kMaxPairs ||
+      counts.pairs > reader->left() / kMinPairBytes) {
     return Malformed(path, "cannot hold ", counts.pairs, " metadata keys");
   }
   return counts;
@@ -107,21 +113,24 @@ struct TensorInfo {
 };
 
 // Fills the shape and num_bytes.
-absl::Status ReadDims(std::string_view where, uint32_t num_dims, const TensorType& type,
-                      std::span<const uint64_t> dims, TensorInfo* info) {
+absl::Status ReadDims(std::string_view where, uint32_t num_dims,
+                      const TensorType& type, std::span<const uint64_t> dims,
+                      TensorInfo* info) {
   uint64_t elements = 1;
   for (uint32_t i = 0; i < num_dims; ++i) {
     if (dims[i] == 0) return Malformed(where, "dimension ", i, " is 0");
-    if (__builtin_mul_overflow(elements, dims[i], &elements) || elements > INT64_MAX) {
+    if (__builtin_mul_overflow(elements, dims[i], &elements) ||
+        elements > INT64_MAX) {
       return Malformed(where, "the product of its dimensions overflows");
     }
   }
   if (dims[0] % type.block_elements != 0) {
-    return Malformed(where, "rows of ", dims[0], " elements are not whole blocks of ",
-                     type.block_elements, " (", type.name, ")");
+    return Malformed(where, "rows of ", dims[0],
+                     " elements are not whole blocks of ", type.block_elements,
+                     " (", type.name, ")");
   }
-  if (__builtin_mul_overflow(elements / type.block_elements, uint64_t(type.block_bytes),
-                             &info->num_bytes)) {
+  if (__builtin_mul_overflow(elements / type.block_elements,
+                             uint64_t(type.block_bytes), &info->num_bytes)) {
     return Malformed(where, "its size overflows");
   }
   info->tensor.shape.assign(std::reverse_iterator(dims.begin() + num_dims),
@@ -129,16 +138,19 @@ absl::Status ReadDims(std::string_view where, uint32_t num_dims, const TensorTyp
   return absl::OkStatus();
 }
 
-absl::StatusOr<TensorInfo> ReadTensorInfo(const MappedFile& file, ByteReader* reader) {
-  const std::string ends = absl::StrCat(file.path(), ": ends in the descriptions of tensors");
+absl::StatusOr<TensorInfo> ReadTensorInfo(const MappedFile& file,
+                                          ByteReader* reader) {
+  const std::string ends =
+      Concat(file.path(), ": ends in the descriptions of tensors");
   TensorInfo info;
   uint32_t num_dims = 0, type_number = 0;
   if (!reader->ReadString(&info.name) || !reader->Read(&num_dims)) {
     return absl::InvalidArgumentError(ends);
   }
-  const std::string where = absl::StrCat(file.path(), ": tensor ", Quoted(info.name));
+  const std::string where = Concat(file.path(), ": tensor ", Quoted(info.name));
   if (num_dims < 1 || num_dims > kMaxDims) {
-    return Malformed(where, "has ", num_dims, " dimensions; 1 to ", kMaxDims, " are allowed");
+    return Malformed(where, "has ", num_dims, " dimensions; 1 to ", kMaxDims,
+                     " are allowed");
   }
   uint64_t dims[kMaxDims] = {};
   for (uint32_t i = 0; i < num_dims; ++i) {
@@ -148,7 +160,8 @@ absl::StatusOr<TensorInfo> ReadTensorInfo(const MappedFile& file, ByteReader* re
     return absl::InvalidArgumentError(ends);
   }
   const TensorType* type = FindTensorType(type_number);
-  if (type == nullptr) return Malformed(where, "has the unknown type ", type_number);
+  if (type == nullptr)
+    return Malformed(where, "has the unknown type ", type_number);
   info.tensor.file = file.path();
   info.tensor.type_name = type->name;
   info.tensor.type = type->type;
@@ -157,8 +170,9 @@ absl::StatusOr<TensorInfo> ReadTensorInfo(const MappedFile& file, ByteReader* re
 }
 
 absl::StatusOr<uint64_t> ReadAlignment(const GgufMetadata& metadata) {
-  STRATA_ASSIGN_OR_RETURN(const int alignment,
-                          metadata.IntegerOr("general.alignment", kDefaultAlignment));
+  STRATA_ASSIGN_OR_RETURN(
+      const int alignment,
+      metadata.IntegerOr("general.alignment", kDefaultAlignment));
   if (alignment < 8 || !std::has_single_bit(static_cast<uint32_t>(alignment))) {
     return Malformed(metadata.path(), "general.alignment is ", alignment,
                      ", expected a power of two of at least 8");
@@ -167,19 +181,23 @@ absl::StatusOr<uint64_t> ReadAlignment(const GgufMetadata& metadata) {
 }
 
 // Gives the tensor its bytes.
-absl::Status Locate(const MappedFile& file, uint64_t data_start, uint64_t alignment,
-                    TensorInfo* info) {
-  const std::string where = absl::StrCat(file.path(), ": tensor ", Quoted(info->name));
+absl::Status Locate(const MappedFile& file, uint64_t data_start,
+                    uint64_t alignment, TensorInfo* info) {
+  const std::string where =
+      Concat(file.path(), ": tensor ", Quoted(info->name));
   const uint64_t file_bytes = file.bytes().size();
   const uint64_t data_bytes = file_bytes - std::min(file_bytes, data_start);
   if (info->offset % alignment != 0) {
-    return Malformed(where, "its offset ", info->offset, " is not a multiple of ", alignment);
+    return Malformed(where, "its offset ", info->offset,
+                     " is not a multiple of ", alignment);
   }
-  if (info->offset > data_bytes || info->num_bytes > data_bytes - info->offset) {
+  if (info->offset > data_bytes ||
+      info->num_bytes > data_bytes - info->offset) {
     return Malformed(where, info->num_bytes, " bytes at offset ", info->offset,
                      " are outside the ", data_bytes, " bytes of data");
   }
-  info->tensor.bytes = file.bytes().subspan(data_start + info->offset, info->num_bytes);
+  info->tensor.bytes =
+      file.bytes().subspan(data_start + info->offset, info->num_bytes);
   return absl::OkStatus();
 }
 
@@ -187,22 +205,26 @@ absl::Status Locate(const MappedFile& file, uint64_t data_start, uint64_t alignm
 
 absl::StatusOr<Gguf> ReadGguf(const MappedFile& file) {
   ByteReader reader(file.bytes());
-  STRATA_ASSIGN_OR_RETURN(const Counts counts, ReadHeader(file.path(), &reader));
+  STRATA_ASSIGN_OR_RETURN(const Counts counts,
+                          ReadHeader(file.path(), &reader));
   Gguf gguf{.metadata = GgufMetadata(file.path()), .tensors = {}};
   for (uint64_t i = 0; i < counts.pairs; ++i) {
     STRATA_RETURN_IF_ERROR(gguf.metadata.ReadPair(&reader));
   }
-  STRATA_ASSIGN_OR_RETURN(const uint64_t alignment, ReadAlignment(gguf.metadata));
+  STRATA_ASSIGN_OR_RETURN(const uint64_t alignment,
+                          ReadAlignment(gguf.metadata));
   std::vector<TensorInfo> infos;
   for (uint64_t i = 0; i < counts.tensors; ++i) {
     STRATA_ASSIGN_OR_RETURN(TensorInfo info, ReadTensorInfo(file, &reader));
     infos.push_back(std::move(info));
   }
-  const uint64_t data_start = (reader.position() + alignment - 1) / alignment * alignment;
+  const uint64_t data_start =
+      (reader.position() + alignment - 1) / alignment * alignment;
   for (TensorInfo& info : infos) {
     STRATA_RETURN_IF_ERROR(Locate(file, data_start, alignment, &info));
     if (!gguf.tensors.emplace(info.name, std::move(info.tensor)).second) {
-      return Malformed(file.path(), "tensor ", Quoted(info.name), " is there twice");
+      return Malformed(file.path(), "tensor ", Quoted(info.name),
+                       " is there twice");
     }
   }
   STRATA_RETURN_IF_ERROR(CheckNoOverlap(gguf.tensors));

@@ -8,8 +8,9 @@
 
 namespace strata {
 
-// A GGUF file, version 2 or 3, little-endian: header, metadata, tensor descriptions, aligned data.
-// Views into the mapped file, which must outlive it.
+// A GGUF file, version 2 or 3, little-endian: header, metadata, tensor
+// descriptions, aligned data. Views into the mapped file, which must outlive
+// it.
 struct Gguf {
   GgufMetadata metadata;
   TensorMap tensors;  // shapes outermost first: the file's dimensions reversed

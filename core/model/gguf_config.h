@@ -7,9 +7,11 @@
 
 namespace strata {
 
-// Reads the metadata of a GGUF file as llama.cpp writes it: general.architecture llama (Mistral's files too), qwen2, qwen3.
-// UNIMPLEMENTED, by name, for what Strata does not run.  Errors begin with the file's path.
-// eos_ids stays empty: the tokenizer's metadata has them (gguf_tokenizer.h).
+// Reads the metadata of a GGUF file as llama.cpp writes it:
+// general.architecture llama (Mistral's files too), qwen2, qwen3.
+// UNIMPLEMENTED, by name, for what Strata does not run.  Errors begin with the
+// file's path. eos_ids stays empty: the tokenizer's metadata has them
+// (gguf_tokenizer.h).
 absl::StatusOr<ModelDescription> ParseGgufConfig(const Gguf& gguf);
 
 }  // namespace strata

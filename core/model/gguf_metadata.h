@@ -33,7 +33,8 @@ enum class GgufType : uint32_t {
   kFloat64 = 12,
 };
 
-// `count` values of `type` that lie one after the other in the file; all of them are there.
+// `count` values of `type` that lie one after the other in the file; all of
+// them are there.
 struct GgufArray {
   GgufType type = GgufType::kUint8;
   uint64_t count = 0;
@@ -44,7 +45,8 @@ struct GgufArray {
 using GgufValue =
     std::variant<bool, uint64_t, int64_t, double, std::string_view, GgufArray>;
 
-// The key-value pairs of a GGUF file, read by name and type.  Errors are INVALID_ARGUMENT, "PATH: KEY is ...".
+// The key-value pairs of a GGUF file, read by name and type.  Errors are
+// INVALID_ARGUMENT, "PATH: KEY is ...".
 //
 // Owns no strings: the mapped file must outlive it.
 class GgufMetadata {
@@ -64,15 +66,18 @@ class GgufMetadata {
   absl::StatusOr<double> Number(std::string_view key) const;
   absl::StatusOr<double> NumberOr(std::string_view key, double fallback) const;
   absl::StatusOr<bool> BoolOr(std::string_view key, bool fallback) const;
-  absl::StatusOr<std::string_view> StringOr(std::string_view key, std::string_view fallback) const;
-  absl::StatusOr<std::vector<std::string_view>> Strings(std::string_view key) const;
+  absl::StatusOr<std::string_view> StringOr(std::string_view key,
+                                            std::string_view fallback) const;
+  absl::StatusOr<std::vector<std::string_view>> Strings(
+      std::string_view key) const;
   absl::StatusOr<std::vector<int32_t>> Int32s(std::string_view key) const;
 
  private:
   absl::Status WrongType(std::string_view key, std::string_view expected) const;
   absl::StatusOr<GgufValue> ReadValue(std::string_view key, GgufType type,
                                       ByteReader* reader) const;
-  absl::StatusOr<GgufArray> ReadArray(std::string_view key, ByteReader* reader) const;
+  absl::StatusOr<GgufArray> ReadArray(std::string_view key,
+                                      ByteReader* reader) const;
 
   const std::string_view path_;
   std::map<std::string_view, GgufValue, std::less<>> values_;

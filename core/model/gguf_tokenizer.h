@@ -11,15 +11,17 @@
 
 namespace strata {
 
-// The tokenizer in a GGUF file's metadata (tokenizer.ggml.*); absent if the file has none.  UNIMPLEMENTED, by name,
-// for anything but byte-level BPE ("gpt2") and for unknown pre-tokenizers.
-absl::StatusOr<std::optional<TokenizerSpec>> ParseGgufTokenizer(const GgufMetadata& metadata,
-                                                                int vocab_size);
+// The tokenizer in a GGUF file's metadata (tokenizer.ggml.*); absent if the
+// file has none.  UNIMPLEMENTED, by name, for anything but byte-level BPE
+// ("gpt2") and for unknown pre-tokenizers.
+absl::StatusOr<std::optional<TokenizerSpec>> ParseGgufTokenizer(
+    const GgufMetadata& metadata, int vocab_size);
 
-// The ids that end a text: those named by the metadata (eos, eot, eom), and the token by which the chat template
-// ends a turn (<|im_end|>, <|eot_id|>).
-absl::StatusOr<std::vector<int32_t>> ParseGgufEosIds(const GgufMetadata& metadata, int vocab_size,
-                                                     const std::optional<TokenizerSpec>& tokenizer);
+// The ids that end a text: those named by the metadata (eos, eot, eom), and the
+// token by which the chat template ends a turn (<|im_end|>, <|eot_id|>).
+absl::StatusOr<std::vector<int32_t>> ParseGgufEosIds(
+    const GgufMetadata& metadata, int vocab_size,
+    const std::optional<TokenizerSpec>& tokenizer);
 
 }  // namespace strata
 

@@ -9,12 +9,16 @@
 
 namespace strata {
 
-// Reads a config.json of transformers: model_type llama, mistral, qwen2, qwen3, with the defaults that transformers
-// has for absent fields.  UNIMPLEMENTED, by name, for what Strata does not run.  Errors begin with `path`.
-absl::StatusOr<ModelDescription> ParseHfConfig(const std::string& path, std::string_view text);
+// Reads a config.json of transformers: model_type llama, mistral, qwen2, qwen3,
+// with the defaults that transformers has for absent fields.  UNIMPLEMENTED, by
+// name, for what Strata does not run.  Errors begin with `path`.
+absl::StatusOr<ModelDescription> ParseHfConfig(const std::string& path,
+                                               std::string_view text);
 
-// Replaces description->eos_ids by eos_token_id of a generation_config.json, if it has that.
-absl::Status ApplyGenerationConfig(const std::string& path, std::string_view text,
+// Replaces description->eos_ids by eos_token_id of a generation_config.json, if
+// it has that.
+absl::Status ApplyGenerationConfig(const std::string& path,
+                                   std::string_view text,
                                    ModelDescription* description);
 
 }  // namespace strata

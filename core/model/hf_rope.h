@@ -8,9 +8,11 @@
 
 namespace strata {
 
-// The RoPE frequencies [head_dim / 2] of a config.json: rope_theta and rope_scaling, or rope_parameters, of type
-// default, linear or llama3; UNIMPLEMENTED for other types.
-absl::StatusOr<std::vector<float>> ParseHfRope(const JsonFields& config, int head_dim);
+// The RoPE frequencies [head_dim / 2] of a config.json: rope_theta and
+// rope_scaling, or rope_parameters, of type default, linear or llama3;
+// UNIMPLEMENTED for other types.
+absl::StatusOr<std::vector<float>> ParseHfRope(const JsonFields& config,
+                                               int head_dim);
 
 }  // namespace strata
 

@@ -10,18 +10,21 @@
 
 namespace strata {
 
-// Parses `text`, which must be one JSON object.  Refused: doubled keys, nesting deeper than 16, more than
-// 2^21 values.  Errors begin with `path`.
-absl::StatusOr<nlohmann::json> ParseJsonObject(const std::string& path, std::string_view text);
+// Parses `text`, which must be one JSON object.  Refused: doubled keys, nesting
+// deeper than 16, more than 2^21 values.  Errors begin with `path`.
+absl::StatusOr<nlohmann::json> ParseJsonObject(const std::string& path,
+                                               std::string_view text);
 
-// Typed reading of the fields of one object.  A field that is null counts as absent.  Errors are
-// INVALID_ARGUMENT, "PATH: PREFIX.KEY is ..., expected ...".
+// Typed reading of the fields of one object.  A field that is null counts as
+// absent.  Errors are INVALID_ARGUMENT, "PATH: PREFIX.KEY is ..., expected
+// ...".
 //
 // Owns nothing: path and object must outlive it.
 class JsonFields {
  public:
   // REQUIRES: object.is_object().
-  JsonFields(std::string_view path, const nlohmann::json& object, std::string prefix = "");
+  JsonFields(std::string_view path, const nlohmann::json& object,
+             std::string prefix = "");
 
   std::string_view path() const { return path_; }
   // The key as errors write it.
@@ -29,14 +32,17 @@ class JsonFields {
 
   const nlohmann::json* Find(std::string_view key) const;  // null: absent
   bool Has(std::string_view key) const { return Find(key) != nullptr; }
-  bool HasKey(std::string_view key) const { return object_.contains(key); }  // null or not
+  bool HasKey(std::string_view key) const {
+    return object_.contains(key);
+  }  // null or not
 
   absl::StatusOr<int> Integer(std::string_view key) const;
   absl::StatusOr<int> IntegerOr(std::string_view key, int fallback) const;
   absl::StatusOr<double> Number(std::string_view key) const;
   absl::StatusOr<double> NumberOr(std::string_view key, double fallback) const;
   absl::StatusOr<bool> BoolOr(std::string_view key, bool fallback) const;
-  absl::StatusOr<std::string> StringOr(std::string_view key, std::string_view fallback) const;
+  absl::StatusOr<std::string> StringOr(std::string_view key,
+                                       std::string_view fallback) const;
 
  private:
   absl::Status WrongType(std::string_view key, std::string_view expected) const;

@@ -30,12 +30,13 @@ class Descriptor {
 };
 
 absl::Status SystemError(const std::string& path, const char* call) {
-  return absl::ErrnoToStatus(errno, absl::StrCat(path, ": ", call));
+  return absl::ErrnoToStatus(errno, Concat(path, ": ", call));
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<MappedFile>> MappedFile::Open(const std::string& path) {
+absl::StatusOr<std::unique_ptr<MappedFile>> MappedFile::Open(
+    const std::string& path) {
   // O_NONBLOCK: opening a FIFO must not wait for a writer.
   const Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() < 0) return SystemError(path, "open");
@@ -50,9 +51,18 @@ absl::StatusOr<std::unique_ptr<MappedFile>> MappedFile::Open(const std::string& 
       new MappedFile(path, {static_cast<const std::byte*>(data), size}));
 }
 
+absl::StatusOr<std::unique_ptr<MappedFile>> MappedFile::OpenIfPresent(
+    const std::string& path) {
+  auto file = Open(path);
+  if (absl::IsNotFound(file.status())) return nullptr;
+  return file;
+}
+
 MappedFile::MappedFile(std::string path, std::span<const std::byte> bytes)
     : path_(std::move(path)), bytes_(bytes) {}
 
-MappedFile::~MappedFile() { munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size()); }
+MappedFile::~MappedFile() {
+  munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
 
 }  // namespace strata

@@ -11,15 +11,20 @@
 
 namespace strata {
 
-// A whole file mapped read-only.  Owns the mapping.  Whoever truncates the file while it is mapped
-// ends the process at the next read, as with every mapping.
+// A whole file mapped read-only.  Owns the mapping.  Whoever truncates the file
+// while it is mapped ends the process at the next read, as with every mapping.
 //
 // Immutable and thread-safe.
 class MappedFile {
  public:
-  // A regular file, directly or by symbolic links.  NOT_FOUND if there is none; INVALID_ARGUMENT for an
-  // empty file and what is no regular file; else the system's error.  Messages name the path.
-  static absl::StatusOr<std::unique_ptr<MappedFile>> Open(const std::string& path);
+  // A regular file, directly or by symbolic links.  NOT_FOUND if there is none;
+  // INVALID_ARGUMENT for an empty file and what is no regular file; else the
+  // system's error.  Messages name the path.
+  static absl::StatusOr<std::unique_ptr<MappedFile>> Open(
+      const std::string& path);
+  // The same, but null where there is no such file.
+  static absl::StatusOr<std::unique_ptr<MappedFile>> OpenIfPresent(
+      const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

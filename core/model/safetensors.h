@@ -11,9 +11,10 @@
 
 namespace strata {
 
-// The tensors of a .safetensors file: u64 length of the header, the header (JSON), the bytes.  As the format's
-// own library, refuses headers over 100 MB, doubled names, sizes that differ from shape and type,
-// gaps, overlaps, and bytes that no tensor claims.
+// The tensors of a .safetensors file: u64 length of the header, the header
+// (JSON), the bytes.  As the format's own library, refuses headers over 100 MB,
+// doubled names, sizes that differ from shape and type, gaps, overlaps, and
+// bytes that no tensor claims.
 absl::StatusOr<TensorMap> ReadSafetensors(const MappedFile& file);
 
 // Tensors of several files.
@@ -22,8 +23,8 @@ struct SafetensorsSet {
   TensorMap tensors;  // views into files
 };
 
-// The weights of a Hugging Face directory: model.safetensors, or the shards that
-// model.safetensors.index.json names (plain file names in `directory`).
+// The weights of a Hugging Face directory: model.safetensors, or the shards
+// that model.safetensors.index.json names (plain file names in `directory`).
 absl::StatusOr<SafetensorsSet> OpenSafetensors(const std::string& directory);
 
 }  // namespace strata

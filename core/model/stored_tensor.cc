@@ -19,14 +19,15 @@ absl::Status CheckNoOverlap(const TensorMap& tensors) {
   for (const Entry& entry : tensors) {
     if (!entry.second.bytes.empty()) by_offset.push_back(&entry);
   }
-  std::ranges::sort(by_offset, std::less<>(),
-                    [](const Entry* entry) { return entry->second.bytes.data(); });
+  std::ranges::sort(by_offset, std::less<>(), [](const Entry* entry) {
+    return entry->second.bytes.data();
+  });
   for (size_t i = 1; i < by_offset.size(); ++i) {
     const StoredTensor& previous = by_offset[i - 1]->second;
     const StoredTensor& next = by_offset[i]->second;
     if (previous.bytes.data() + previous.bytes.size() > next.bytes.data()) {
-      return Malformed(next.file, "tensors ", Quoted(by_offset[i - 1]->first), " and ",
-                       Quoted(by_offset[i]->first), " overlap");
+      return Malformed(next.file, "tensors ", Quoted(by_offset[i - 1]->first),
+                       " and ", Quoted(by_offset[i]->first), " overlap");
     }
   }
   return absl::OkStatus();

@@ -16,12 +16,14 @@
 
 namespace strata {
 
-// A tensor as a file describes it.  Its bytes lie in the mapped file and have the
-// size that shape and type demand.  Owns no bytes; lives as long as the MappedFile.
+// A tensor as a file describes it.  Its bytes lie in the mapped file and have
+// the size that shape and type demand.  Owns no bytes; lives as long as the
+// MappedFile.
 struct StoredTensor {
-  std::string_view file;      // the path of the file
+  std::string_view file;       // the path of the file
   std::string_view type_name;  // as the format spells it: "BF16", "Q4_K", ...
-  std::optional<DType> type;  // absent: a type that Strata does not compute with
+  std::optional<DType>
+      type;  // absent: a type that Strata does not compute with
   std::vector<int64_t> shape;  // outermost first, row-major
   std::span<const std::byte> bytes;
 };

@@ -4,7 +4,6 @@
 #include <set>
 #include <string>
 
-#include "absl/strings/match.h"
 #include "base/check.h"
 #include "core/model/file_error.h"
 
@@ -15,11 +14,16 @@ enum class Dim { kHidden, kIntermediate, kQuery, kKeyValue, kHead };
 
 int64_t Size(Dim dim, const ModelConfig& config) {
   switch (dim) {
-    case Dim::kHidden: return config.hidden_size;
-    case Dim::kIntermediate: return config.intermediate_size;
-    case Dim::kQuery: return int64_t{config.num_heads} * config.head_dim;
-    case Dim::kKeyValue: return int64_t{config.num_kv_heads} * config.head_dim;
-    case Dim::kHead: return config.head_dim;
+    case Dim::kHidden:
+      return config.hidden_size;
+    case Dim::kIntermediate:
+      return config.intermediate_size;
+    case Dim::kQuery:
+      return int64_t{config.num_heads} * config.head_dim;
+    case Dim::kKeyValue:
+      return int64_t{config.num_kv_heads} * config.head_dim;
+    case Dim::kHead:
+      return config.head_dim;
   }
   return 0;
 }
@@ -29,68 +33,79 @@ using Presence = bool ModelDescription::*;  // null: always there
 struct LayerMatrix {
   const char* hugging_face;  // after "model.layers.N."
   const char* gguf;          // after "blk.N."
-  WeightView LayerWeights::* view;
+  WeightView LayerWeights::*view;
   Dim rows;
   Dim cols;
   bool is_rotated = false;  // RoPE turns its outputs
 };
 
 constexpr LayerMatrix kMatrices[] = {
-    {"self_attn.q_proj.weight", "attn_q.weight", &LayerWeights::wq, Dim::kQuery, Dim::kHidden, true},
-    {"self_attn.k_proj.weight", "attn_k.weight", &LayerWeights::wk, Dim::kKeyValue, Dim::kHidden,
-     true},
-    {"self_attn.v_proj.weight", "attn_v.weight", &LayerWeights::wv, Dim::kKeyValue, Dim::kHidden},
-    {"self_attn.o_proj.weight", "attn_output.weight", &LayerWeights::wo, Dim::kHidden, Dim::kQuery},
-    {"mlp.gate_proj.weight", "ffn_gate.weight", &LayerWeights::gate, Dim::kIntermediate,
-     Dim::kHidden},
-    {"mlp.up_proj.weight", "ffn_up.weight", &LayerWeights::up, Dim::kIntermediate, Dim::kHidden},
-    {"mlp.down_proj.weight", "ffn_down.weight", &LayerWeights::down, Dim::kHidden,
-     Dim::kIntermediate},
+    {"self_attn.q_proj.weight", "attn_q.weight", &LayerWeights::wq, Dim::kQuery,
+     Dim::kHidden, true},
+    {"self_attn.k_proj.weight", "attn_k.weight", &LayerWeights::wk,
+     Dim::kKeyValue, Dim::kHidden, true},
+    {"self_attn.v_proj.weight", "attn_v.weight", &LayerWeights::wv,
+     Dim::kKeyValue, Dim::kHidden},
+    {"self_attn.o_proj.weight", "attn_output.weight", &LayerWeights::wo,
+     Dim::kHidden, Dim::kQuery},
+    {"mlp.gate_proj.weight", "ffn_gate.weight", &LayerWeights::gate,
+     Dim::kIntermediate, Dim::kHidden},
+    {"mlp.up_proj.weight", "ffn_up.weight", &LayerWeights::up,
+     Dim::kIntermediate, Dim::kHidden},
+    {"mlp.down_proj.weight", "ffn_down.weight", &LayerWeights::down,
+     Dim::kHidden, Dim::kIntermediate},
 };
 
 struct LayerVector {
   const char* hugging_face;
   const char* gguf;
-  WeightView LayerWeights::* view;
+  WeightView LayerWeights::*view;
   Dim size;
   Presence presence = nullptr;
   bool is_rotated = false;
 };
 
 constexpr LayerVector kVectors[] = {
-    {"input_layernorm.weight", "attn_norm.weight", &LayerWeights::attention_norm, Dim::kHidden},
-    {"post_attention_layernorm.weight", "ffn_norm.weight", &LayerWeights::mlp_norm, Dim::kHidden},
+    {"input_layernorm.weight", "attn_norm.weight",
+     &LayerWeights::attention_norm, Dim::kHidden},
+    {"post_attention_layernorm.weight", "ffn_norm.weight",
+     &LayerWeights::mlp_norm, Dim::kHidden},
     {"self_attn.q_proj.bias", "attn_q.bias", &LayerWeights::bq, Dim::kQuery,
      &ModelDescription::has_qkv_bias, true},
     {"self_attn.k_proj.bias", "attn_k.bias", &LayerWeights::bk, Dim::kKeyValue,
      &ModelDescription::has_qkv_bias, true},
     {"self_attn.v_proj.bias", "attn_v.bias", &LayerWeights::bv, Dim::kKeyValue,
      &ModelDescription::has_qkv_bias},
-    {"self_attn.o_proj.bias", "attn_output.bias", &LayerWeights::bo, Dim::kHidden,
-     &ModelDescription::has_output_bias},
-    {"self_attn.q_norm.weight", "attn_q_norm.weight", &LayerWeights::q_norm, Dim::kHead,
-     &ModelDescription::has_qk_norm},
-    {"self_attn.k_norm.weight", "attn_k_norm.weight", &LayerWeights::k_norm, Dim::kHead,
-     &ModelDescription::has_qk_norm},
+    {"self_attn.o_proj.bias", "attn_output.bias", &LayerWeights::bo,
+     Dim::kHidden, &ModelDescription::has_output_bias},
+    {"self_attn.q_norm.weight", "attn_q_norm.weight", &LayerWeights::q_norm,
+     Dim::kHead, &ModelDescription::has_qk_norm},
+    {"self_attn.k_norm.weight", "attn_k_norm.weight", &LayerWeights::k_norm,
+     Dim::kHead, &ModelDescription::has_qk_norm},
 };
 
 class Binder {
  public:
   Binder(std::string_view source, const TensorMap& tensors, TensorNaming naming,
          const ModelDescription& description)
-      : source_(source), tensors_(tensors), naming_(naming), description_(description) {}
+      : source_(source),
+        tensors_(tensors),
+        naming_(naming),
+        description_(description) {}
 
   absl::Status Bind(Checkpoint* checkpoint) {
     const ModelConfig& config = description_.config;
     const int64_t vocab = config.vocab_size, hidden = config.hidden_size;
-    STRATA_RETURN_IF_ERROR(Matrix(Name("model.embed_tokens.weight", "token_embd.weight"), vocab,
-                                  hidden, &checkpoint->embedding));
-    STRATA_RETURN_IF_ERROR(Vector(Name("model.norm.weight", "output_norm.weight"), hidden,
-                                  &checkpoint->final_norm));
+    STRATA_RETURN_IF_ERROR(
+        Matrix(Name("model.embed_tokens.weight", "token_embd.weight"), vocab,
+               hidden, &checkpoint->embedding));
+    STRATA_RETURN_IF_ERROR(
+        Vector(Name("model.norm.weight", "output_norm.weight"), hidden,
+               &checkpoint->final_norm));
     checkpoint->head = checkpoint->embedding;
     if (!config.tied_embeddings) {
-      STRATA_RETURN_IF_ERROR(
-          Matrix(Name("lm_head.weight", "output.weight"), vocab, hidden, &checkpoint->head));
+      STRATA_RETURN_IF_ERROR(Matrix(Name("lm_head.weight", "output.weight"),
+                                    vocab, hidden, &checkpoint->head));
     }
     checkpoint->layers.resize(config.num_layers);
     for (int layer = 0; layer < config.num_layers; ++layer) {
@@ -114,20 +129,23 @@ class Binder {
 
   absl::Status BindLayer(int layer, LayerWeights* weights) {
     const ModelConfig& config = description_.config;
-    const std::string prefix =
-        naming_ == TensorNaming::kGguf ? absl::StrCat("blk.", layer, ".")
-                                       : absl::StrCat("model.layers.", layer, ".");
+    const std::string prefix = naming_ == TensorNaming::kGguf
+                                   ? Concat("blk.", layer, ".")
+                                   : Concat("model.layers.", layer, ".");
     for (const LayerMatrix& entry : kMatrices) {
       WeightView& view = weights->*entry.view;
-      STRATA_RETURN_IF_ERROR(Matrix(prefix + Name(entry.hugging_face, entry.gguf),
-                                    Size(entry.rows, config), Size(entry.cols, config), &view));
+      STRATA_RETURN_IF_ERROR(
+          Matrix(prefix + Name(entry.hugging_face, entry.gguf),
+                 Size(entry.rows, config), Size(entry.cols, config), &view));
       view.interleaved_head_dim = InterleavedHeadDim(entry.is_rotated);
     }
     for (const LayerVector& entry : kVectors) {
-      if (entry.presence != nullptr && !(description_.*entry.presence)) continue;
+      if (entry.presence != nullptr && !(description_.*entry.presence))
+        continue;
       WeightView& view = weights->*entry.view;
-      STRATA_RETURN_IF_ERROR(Vector(prefix + Name(entry.hugging_face, entry.gguf),
-                                    Size(entry.size, config), &view));
+      STRATA_RETURN_IF_ERROR(
+          Vector(prefix + Name(entry.hugging_face, entry.gguf),
+                 Size(entry.size, config), &view));
       view.interleaved_head_dim = InterleavedHeadDim(entry.is_rotated);
       // StoredRow reorders rows, so such a bias is a column.
       if (view.interleaved_head_dim > 0) std::swap(view.rows, view.cols);
@@ -135,7 +153,8 @@ class Binder {
     return CheckNothingElse(prefix);
   }
 
-  absl::Status Matrix(const std::string& name, int64_t rows, int64_t cols, WeightView* view) {
+  absl::Status Matrix(const std::string& name, int64_t rows, int64_t cols,
+                      WeightView* view) {
     STRATA_RETURN_IF_ERROR(Find(name, {rows, cols}, view));
     view->rows = rows;
     view->cols = cols;
@@ -154,17 +173,20 @@ class Binder {
   }
 
   // Sets data and type.
-  absl::Status Find(const std::string& name, const std::vector<int64_t>& shape, WeightView* view) {
+  absl::Status Find(const std::string& name, const std::vector<int64_t>& shape,
+                    WeightView* view) {
     const auto it = tensors_.find(name);
-    if (it == tensors_.end()) return Malformed(source_, "tensor ", name, " is missing");
+    if (it == tensors_.end())
+      return Malformed(source_, "tensor ", name, " is missing");
     const StoredTensor& tensor = it->second;
     if (tensor.shape != shape) {
-      return Malformed(tensor.file, name, " is ", ShapeText(tensor.shape), ", expected ",
-                       ShapeText(shape));
+      return Malformed(tensor.file, name, " is ", ShapeText(tensor.shape),
+                       ", expected ", ShapeText(shape));
     }
     if (!tensor.type) {
-      return Unsupported(tensor.file, name, " is ", tensor.type_name,
-                         ", which is not supported; F32, F16, BF16, Q8_0, Q4_0 and Q4_1 are");
+      return Unsupported(
+          tensor.file, name, " is ", tensor.type_name,
+          ", which is not supported; F32, F16, BF16, Q8_0, Q4_0 and Q4_1 are");
     }
     view->data = tensor.bytes.data();
     view->type = *tensor.type;
@@ -173,12 +195,13 @@ class Binder {
     return absl::OkStatus();
   }
 
-  // A bias or norm that the architecture does not have would change the results.
+  // A bias or norm that the architecture does not have would change the
+  // results.
   absl::Status CheckNothingElse(const std::string& prefix) const {
     for (auto it = tensors_.lower_bound(prefix);
-         it != tensors_.end() && absl::StartsWith(it->first, prefix); ++it) {
-      const bool matters = absl::EndsWith(it->first, ".bias") ||
-                           absl::EndsWith(it->first, "norm.weight");
+         it != tensors_.end() && it->first.starts_with(prefix); ++it) {
+      const bool matters =
+          it->first.ends_with(".bias") || it->first.ends_with("norm.weight");
       if (matters && !used_.contains(it->first)) {
         return Unsupported(it->second.file, "tensor ", Quoted(it->first),
                            " is not supported in a model of type ",
@@ -208,8 +231,10 @@ class Binder {
 
 }  // namespace
 
-absl::Status BindWeights(std::string_view source, const TensorMap& tensors, TensorNaming naming,
-                         const ModelDescription& description, Checkpoint* checkpoint) {
+absl::Status BindWeights(std::string_view source, const TensorMap& tensors,
+                         TensorNaming naming,
+                         const ModelDescription& description,
+                         Checkpoint* checkpoint) {
   return Binder(source, tensors, naming, description).Bind(checkpoint);
 }
 

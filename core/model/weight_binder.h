@@ -14,11 +14,14 @@ enum class TensorNaming {
   kGguf,         // blk.0.attn_q.weight
 };
 
-// Points the views of `checkpoint` at the tensors of a model: each has the shape that
-// description.config demands, and a type that Strata computes with.  `source` (a file or a
-// directory) begins the message where a tensor is missing.  Sets weight_format and weight_bytes too.
-absl::Status BindWeights(std::string_view source, const TensorMap& tensors, TensorNaming naming,
-                         const ModelDescription& description, Checkpoint* checkpoint);
+// Points the views of `checkpoint` at the tensors of a model: each has the
+// shape that description.config demands, and a type that Strata computes with.
+// `source` (a file or a directory) begins the message where a tensor is
+// missing.  Sets weight_format and weight_bytes too.
+absl::Status BindWeights(std::string_view source, const TensorMap& tensors,
+                         TensorNaming naming,
+                         const ModelDescription& description,
+                         Checkpoint* checkpoint);
 
 }  // namespace strata
 
