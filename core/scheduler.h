@@ -1,10 +1,12 @@
 #ifndef CORE_SCHEDULER_H_
 #define CORE_SCHEDULER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "core/batch_plan.h"
 #include "core/kv_pool.h"
@@ -20,7 +22,10 @@ namespace strata {
 // Admission is all or nothing: a sequence runs once the pool can promise the pages it needs until its end,
 //   leaders * ceil(MaxPositions / page_tokens), less what it shares with another sample;
 // so a running one never waits for memory.  Order: by arrival + priority * kPriorityDelay, so that a low priority waits
-// longer but not for ever.  If the first does not fit, a later one may pass it, at most kMaxBypass times.
+// longer but not for ever.  If one does not fit, later ones may pass it, at most kMaxBypass times; then nothing does
+// until it is admitted.
+//
+// A step costs O(running): what waits beyond kMaxLookahead is not looked at.  In steady state it allocates no memory.
 //
 // Does not own sequences.  Knows no backend, gRPC or clock.  Not thread-safe: the engine thread's.
 class Scheduler {
@@ -35,29 +40,69 @@ class Scheduler {
   static constexpr int kMaxBypass = 16;
   static constexpr int kMaxLookahead = 16;  // waiting sequences looked at in a step after one did not fit
 
+  // `pool` outlives this.  REQUIRES: all options > 0.
   Scheduler(const Options& options, KvPool* pool);
 
   // Queues a sequence in state kWaiting or kHeld (a held one waits for Release).
-  // REQUIRES: PagesNeeded(request) <= pool pages.
+  // REQUIRES: PagesNeeded(request) <= pool pages.  One with nothing to run must be removed before Plan.
   void Add(Sequence* sequence, absl::Time now);
 
   // Lets a held sequence wait for admission.  `donor`: a running sample of the same prompt and strategy whose
   // prompt is cached, or null; its whole pages of the prompt are shared at admission if it still runs then.
+  // The place in the order is that of Add.
   void Release(Sequence* sequence, Sequence* donor);
 
   // Takes a sequence out, whatever its state; its pages and promises go back to the pool.  It is kEnded then.
+  // No effect on one that is.
   void Remove(Sequence* sequence);
 
-  // Admits what fits and fills `plan`: every decoding sequence one row, then prompt chunks under the token budget, in
-  // order of admission.  Allocates the pages of the rows.  `plan` is empty only if nothing runs.
+  // Admits what fits now, as Plan does where the step has rows left for it.
+  void Admit();
+
+  // Admits what fits and fills `plan`: every decoding sequence one row, then prompt chunks in order of admission, all
+  // under the token budget (less than the decoding ones: they take turns).  Allocates the pages of the rows.  `plan` is
+  // empty only if nothing runs.
   void Plan(absl::Time now, BatchPlan* plan);
+
+  // Admits one sequence, the first in turn that fits, and returns it; null if there is none.  Plan does this too.
+  Sequence* AdmitNext();
 
   // The plan was run: its positions are cached.
   void Commit(const BatchPlan& plan);
 
   int num_running() const { return static_cast<int>(running_.size()); }
   int num_waiting() const { return static_cast<int>(waiting_.size()); }
-  const std::vector<Sequence*>& running() const { return running_; }
+  const std::vector<Sequence*>& running() const { return running_; }  // in order of admission
+
+ private:
+  struct ByTurn {
+    bool operator()(const Sequence* a, const Sequence* b) const {
+      if (a->ticket.due != b->ticket.due) return a->ticket.due < b->ticket.due;
+      return a->ticket.number < b->ticket.number;
+    }
+  };
+
+  // Each takes what it plans off *budget, the rows that the step may still have.
+  void PlanDecoding(absl::Time now, int* budget, BatchPlan* plan);
+  void PlanPrompts(absl::Time now, int* budget, BatchPlan* plan);
+  void PlanChunk(absl::Time now, Sequence* sequence, int* budget, BatchPlan* plan);
+
+  // Promises it the pages until its end and makes it run, or changes nothing and returns false.
+  bool Admit(Sequence* sequence);
+  const Sequence* FindDonor(const Sequence& sequence) const;
+  void ShareBlocks(const Sequence& donor, int num_blocks, Sequence* sequence);
+  void AllocateBlock(Sequence* sequence);
+  void UpdateHeld(Sequence* sequence) const;
+
+  const Options options_;
+  KvPool* const pool_;
+  uint64_t last_number_ = 0;
+  std::set<Sequence*, ByTurn> waiting_;
+  std::vector<Sequence*> running_;
+  size_t first_decoding_ = 0;  // index in running_ of the one whose turn it is when not all can decode
+  absl::flat_hash_map<uint64_t, Sequence*> donors_;  // running ones named by Release, by number
+
+  std::vector<KvPool::PageId> block_;  // kept for its memory
 };
 
 }  // namespace strata

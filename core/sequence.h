@@ -43,6 +43,15 @@ struct Sequence {
   int64_t max_held = 0;      // pages held at the largest
   int64_t max_held_full = 0;  // the same under `full`
 
+  // The scheduler's own.
+  struct Ticket {
+    absl::Time due;       // admission is in the order of (due, number)
+    uint64_t number = 0;  // in the order of Scheduler::Add, from 1
+    uint64_t donor = 0;   // number of the sample whose prompt pages it may share (that one may be gone); 0: none
+    int num_passed = 0;   // later ones admitted before it because it did not fit
+  };
+  Ticket ticket;
+
   TokenCounts counts;      // for penalties; empty where none is set
   SequenceOutput output;   // text and stopping
 

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/request.h"
@@ -17,7 +19,8 @@ namespace strata {
 // Turns the tokens of one sequence into text, and says when it ends: end tokens, stop tokens, stop strings, max_tokens.
 // Text is held back while it could be the beginning of a stop string or of a character.
 //
-// Precedence within one token: an end or stop token, then a stop string, then max_tokens.
+// Precedence within one token: an end or stop token, then a stop string, then max_tokens.  A stop string that is
+// completed by one of the first min_tokens tokens does not end the text, which goes on (as in vLLM).
 class SequenceOutput {
  public:
   // `tokenizer` may be null (a model that serves tokens only): no text and no stop strings then.
@@ -36,11 +39,17 @@ class SequenceOutput {
   // The end without a token (aborted): what was held back.
   std::string Flush();
 
-  // Tokens that may not be sampled next: those that would end the text before min_tokens.
-  const std::vector<int32_t>& banned() const;
+  // Tokens that may not be sampled next: those that would end the text before min_tokens.  Valid until the next call.
+  std::span<const int32_t> banned() const;
 
  private:
-  const Tokenizer* tokenizer_;
+  std::string_view Bytes(int32_t token) const;
+  // Appends to *text what became certain with the token, and returns the stop string that it completed, if any.
+  std::optional<std::string> AppendText(int32_t token, std::string* text);
+  // Ends the text after `last_bytes`.
+  void FlushInto(std::string_view last_bytes, std::string* text);
+
+  const Tokenizer* tokenizer_;  // null where nobody needs text
   const Request* request_;
   std::vector<int32_t> end_tokens_;  // sorted: eos (unless ignored) and stop tokens
   int num_generated_ = 0;
