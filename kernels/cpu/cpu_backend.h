@@ -1,0 +1,86 @@
+#ifndef KERNELS_CPU_CPU_BACKEND_H_
+#define KERNELS_CPU_CPU_BACKEND_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kernels/backend.h"
+#include "kernels/cpu/aligned_buffer.h"
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/cpu_features.h"
+#include "kernels/cpu/kv_pages.h"
+#include "kernels/cpu/matmul.h"
+#include "kernels/cpu/sample.h"
+#include "kernels/cpu/thread_team.h"
+
+namespace strata::cpu {
+
+struct CpuOptions {
+  int num_threads = 1;     // the calling thread included
+  bool exact_f32 = false;  // --precision=f32: products and pages in f32
+  Isa isa = DetectIsa();   // or one before it
+};
+
+// Runs steps on the cores of this machine.  Operations wait in a queue; Wait lets every thread of
+// a team run all of them, each its share.  Memory for intermediate results grows to the largest
+// step and then stays.
+class CpuBackend final : public Backend {
+ public:
+  // REQUIRES: options.num_threads > 0, this machine supports options.isa.
+  explicit CpuBackend(const CpuOptions& options);
+
+  std::string name() const override { return "cpu"; }
+  std::string kv_format() const override;
+
+  std::unique_ptr<Matrix> Pack(const WeightView& view) override;
+  float* NewFloats(int64_t count) override;
+  float* NewFloats(const WeightView& view) override;
+
+  int64_t PageBytes(const KvLayout& layout) const override;
+  absl::Status CreateKvPages(const KvLayout& layout) override;
+
+  void Embed(const EmbedArgs& args) override;
+  void Qkv(const QkvArgs& args) override;
+  void Attention(const AttentionArgs& args) override;
+  void Linear(const LinearArgs& args) override;
+  void GatedMlp(const GatedMlpArgs& args) override;
+  void Gather(const GatherArgs& args) override;
+  void Head(const HeadArgs& args) override;
+  void Sample(const SampleArgs& args) override;
+
+  absl::Status Wait() override;
+
+ private:
+  using Operation =
+      std::variant<EmbedArgs, QkvArgs, AttentionArgs, LinearArgs, GatedMlpArgs,
+                   GatherArgs, HeadArgs, SampleArgs>;
+
+  // One overload for each operation: this worker's share.
+  void Run(const EmbedArgs& args, const Worker& worker);
+  void Run(const QkvArgs& args, const Worker& worker);
+  void Run(const AttentionArgs& args, const Worker& worker);
+  void Run(const LinearArgs& args, const Worker& worker);
+  void Run(const GatedMlpArgs& args, const Worker& worker);
+  void Run(const GatherArgs& args, const Worker& worker);
+  void Run(const HeadArgs& args, const Worker& worker);
+  void Run(const SampleArgs& args, const Worker& worker);
+
+  const KvType kv_type_;
+  ThreadTeam team_;
+  Matmul matmul_;
+  AttentionScratch attention_scratch_;
+  SampleScratch sample_scratch_;
+  std::unique_ptr<KvPages> pages_;     // null before CreateKvPages
+  std::vector<AlignedBuffer> floats_;  // what NewFloats gave
+  AlignedBuffer k_;                    // keys of one layer, before they are in pages
+  AlignedBuffer v_;
+  std::vector<Operation> queue_;
+};
+
+}  // namespace strata::cpu
+
+#endif  // KERNELS_CPU_CPU_BACKEND_H_
