@@ -41,7 +41,6 @@ void Delivery::Deliver(const BatchPlan& plan,
       DeliverToken(chunk.sequence, rows[0], now);
     }
   }
-  ended_.clear();
 }
 
 void Delivery::DeliverToken(Sequence* sequence, const SampledToken& sampled,
@@ -102,7 +101,6 @@ void Delivery::DeliverScores(Sequence* sequence,
 void Delivery::EndEmpty(LiveRequest* live, absl::Time now) {
   CountPrompt(live);
   EndSequence(live->sequences[0].get(), {}, FinishReason::kStop, "", now);
-  ended_.clear();
 }
 
 void Delivery::CountPrompt(LiveRequest* live) {
@@ -161,7 +159,6 @@ void Delivery::Abort(LiveRequest* live, absl::Time now) {
     EndSequence(sequence.get(), std::move(delta), FinishReason::kAborted, "",
                 now);
   }
-  ended_.clear();
 }
 
 void Delivery::Fail(LiveRequest* live, const absl::Status& status,

@@ -26,6 +26,9 @@ class Delivery {
   Delivery(Scheduler* scheduler, RequestTable* table, LoadMeter* meter, Metrics* metrics,
            int64_t page_bytes);
 
+  // Lets go of the requests that have ended.  Before that a plan may still point into them.
+  void DropEnded() { ended_.clear(); }
+
   // Ends a request that has nothing to run: Score of one token.
   void EndEmpty(LiveRequest* live, absl::Time now);
 
@@ -60,7 +63,6 @@ class Delivery {
   LoadMeter* const meter_;
   Metrics* const metrics_;
   const int64_t page_bytes_;
-  // Requests that ended in the running Deliver, whose plan may still point into them.
   std::vector<std::unique_ptr<LiveRequest>> ended_;
 };
 

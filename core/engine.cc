@@ -108,7 +108,8 @@ void Engine::Accept(std::unique_ptr<LiveRequest> accepted) {
   }
   if (table_.num_waiting() <= options_.max_queued_requests) return;
   // Full, unless what has come since the last step can start at once.
-  scheduler_.Admit(now);
+  while (scheduler_.AdmitNext() != nullptr) {
+  }
   MarkStarted();
   if (live->started || table_.num_waiting() <= options_.max_queued_requests) {
     return;
@@ -150,16 +151,15 @@ void Engine::Abort(std::string label, std::function<void(int)> done) {
 void Engine::Loop() {
   std::vector<Inbox::Action> actions;
   while (!stop_.load(std::memory_order_acquire)) {
-    const absl::Time now = parts_.now();
-    inbox_.Take(scheduler_.num_running() > 0 || scheduler_.num_waiting() > 0
-                    ? now
-                    : now + kIdlePeriod,
-                &actions);
+    inbox_.Take(
+        parts_.now() + (plan_.empty() ? kIdlePeriod : absl::ZeroDuration()),
+        &actions);
     for (Inbox::Action& action : actions) action();
     actions.clear();
     EndExpired();
     RunStep();
     Publish();
+    delivery_.DropEnded();
   }
   inbox_.Close();
   draining_ = true;

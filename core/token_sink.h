@@ -21,7 +21,7 @@ struct Usage {
   int generated_tokens = 0;
   int64_t kv_bytes = 0;       // held at the largest
   int64_t kv_bytes_full = 0;  // what it would have been under `full`
-  std::string strategy;       // canonical
+  std::string strategy = {};  // canonical
   double queue_seconds = 0;
   double prefill_seconds = 0;  // first scheduled to first token
   double decode_seconds = 0;
@@ -29,18 +29,18 @@ struct Usage {
 
 struct SequenceEnd {
   FinishReason reason = FinishReason::kStop;
-  std::string matched_stop;
-  Usage usage;
+  std::string matched_stop = {};
+  Usage usage = {};
 };
 
 // What one step gave one sequence of a request.
 struct SequenceDelta {
   int index = 0;
-  std::string text;              // whole UTF-8 characters; may be empty
-  std::vector<int32_t> tokens;   // one for a step; none for an end without token
+  std::string text = {};         // whole UTF-8 characters; may be empty
+  std::vector<int32_t> tokens = {};  // one for a step; none for an end without token
   // One for each of `tokens` (Score: of the scored tokens), where asked for.
-  std::vector<SampledToken> logprobs;
-  std::optional<SequenceEnd> end;  // the last delta of this index
+  std::vector<SampledToken> logprobs = {};
+  std::optional<SequenceEnd> end = {};  // the last delta of this index
 };
 
 // Where a request's results go.  The engine thread calls it; calls must not block.  After OnEnd nothing is called.

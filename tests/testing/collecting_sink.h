@@ -1,0 +1,84 @@
+#ifndef TESTS_TESTING_COLLECTING_SINK_H_
+#define TESTS_TESTING_COLLECTING_SINK_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "core/token_sink.h"
+
+namespace strata {
+
+// Keeps all that a request was given.  Thread-safe.
+class CollectingSink final : public TokenSink {
+ public:
+  struct Sequence {
+    std::string text;
+    std::vector<int32_t> tokens;
+    std::vector<SampledToken> logprobs;
+    std::optional<SequenceEnd> end;
+  };
+
+  void OnDelta(SequenceDelta delta) override {
+    absl::MutexLock lock(&mu_);
+    after_end_ = after_end_ || status_.has_value() || sequences_[delta.index].end.has_value();
+    Sequence& sequence = sequences_[delta.index];
+    sequence.text += delta.text;
+    sequence.tokens.insert(sequence.tokens.end(), delta.tokens.begin(), delta.tokens.end());
+    sequence.logprobs.insert(sequence.logprobs.end(), delta.logprobs.begin(),
+                             delta.logprobs.end());
+    if (delta.end.has_value()) sequence.end = std::move(delta.end);
+  }
+
+  void OnEnd(absl::Status status) override {
+    absl::MutexLock lock(&mu_);
+    after_end_ = after_end_ || status_.has_value();
+    status_ = std::move(status);
+  }
+
+  absl::Status Wait() {
+    absl::MutexLock lock(&mu_);
+    const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return status_.has_value(); };
+    mu_.Await(absl::Condition(&ended));
+    return *status_;
+  }
+
+  // Returns once `index` has `count` tokens or the request has ended.
+  void WaitForTokens(int index, size_t count) {
+    absl::MutexLock lock(&mu_);
+    const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return status_.has_value() || sequences_[index].tokens.size() >= count;
+    };
+    mu_.Await(absl::Condition(&there));
+  }
+
+  // After Wait.
+  Sequence Get(int index) {
+    absl::MutexLock lock(&mu_);
+    return sequences_[index];
+  }
+  size_t num_sequences() {
+    absl::MutexLock lock(&mu_);
+    return sequences_.size();
+  }
+  // Whether anything came after the end, or two ends.
+  bool called_after_end() {
+    absl::MutexLock lock(&mu_);
+    return after_end_;
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::map<int, Sequence> sequences_ ABSL_GUARDED_BY(mu_);
+  std::optional<absl::Status> status_ ABSL_GUARDED_BY(mu_);
+  bool after_end_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace strata
+
+#endif  // TESTS_TESTING_COLLECTING_SINK_H_

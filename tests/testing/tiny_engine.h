@@ -1,0 +1,126 @@
+#ifndef TESTS_TESTING_TINY_ENGINE_H_
+#define TESTS_TESTING_TINY_ENGINE_H_
+
+#include <gtest/gtest.h>
+#include <prometheus/registry.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/engine.h"
+#include "core/fit_request.h"
+#include "core/model/checkpoint.h"
+#include "core/packed_model.h"
+#include "core/strategy_registry.h"
+#include "core/transformer.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "monitoring/metrics.h"
+#include "tests/testing/collecting_sink.h"
+
+namespace strata {
+
+// A real engine over one of the models in tests/golden, on the CPU backend, without a server.
+struct TinyEngine {
+  struct Options {
+    std::string model = "llama-tied";
+    bool exact_f32 = true;
+    int threads = 1;
+    int64_t num_pages = 4096;
+    int page_tokens = 4;
+    int max_sequences = 64;
+    int max_batched_tokens = 512;
+    int max_queued_requests = 1000;
+  };
+
+  explicit TinyEngine(const Options& options) {
+    const std::string path = options.model.find('/') == std::string::npos
+                                 ? "tests/golden/" + options.model
+                                 : options.model;
+    absl::StatusOr<Checkpoint> loaded = LoadCheckpoint(path);
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+    checkpoint = std::make_unique<Checkpoint>(*std::move(loaded));
+    const ModelConfig& config = checkpoint->config;
+    backend = std::make_unique<cpu::CpuBackend>(cpu::CpuOptions{
+        .num_threads = options.threads, .exact_f32 = options.exact_f32});
+    const KvLayout layout = {.num_pages = options.num_pages,
+                             .page_tokens = options.page_tokens,
+                             .kv_heads = config.num_kv_heads,
+                             .head_dim = config.head_dim};
+    EXPECT_TRUE(backend->CreateKvPages(layout).ok());
+    page_bytes = backend->PageBytes(layout);
+    strategies = std::make_unique<StrategyRegistry>(
+        config.num_layers, SharingStrategy::Full(config.num_layers));
+    registry = std::make_unique<prometheus::Registry>();
+    metrics = std::make_unique<Metrics>(
+        registry.get(), Metrics::Config{.model_name = options.model,
+                                        .version = "test",
+                                        .backend = "cpu",
+                                        .kv_format = backend->kv_format(),
+                                        .page_tokens = options.page_tokens,
+                                        .page_bytes = page_bytes,
+                                        .num_pages = options.num_pages,
+                                        .num_layers = config.num_layers,
+                                        .max_model_len = config.max_positions});
+    int label = 0;
+    for (const std::string& name : strategies->labels()) {
+      metrics->AddStrategy(label++, name, 0);
+    }
+    absl::StatusOr<std::unique_ptr<Engine>> created = Engine::Create(
+        {.scheduler = {.max_sequences = options.max_sequences,
+                       .max_batched_tokens = options.max_batched_tokens,
+                       .page_tokens = options.page_tokens},
+         .max_queued_requests = options.max_queued_requests,
+         .max_model_len = config.max_positions,
+         .num_pages = options.num_pages,
+         .page_bytes = page_bytes},
+        {.transformer = std::make_unique<Transformer>(
+             PackModel(*checkpoint, backend.get(), [](int) {}), backend.get(),
+             options.max_batched_tokens),
+         .tokenizer = nullptr,
+         .eos_ids = checkpoint->eos_ids,
+         .strategies = strategies.get(),
+         .metrics = metrics.get()});
+    EXPECT_TRUE(created.ok()) << created.status();
+    engine = *std::move(created);
+  }
+
+  SharingStrategy Strategy(const std::string& spec) const {
+    absl::StatusOr<SharingStrategy> strategy =
+        SharingStrategy::Parse(spec, checkpoint->config.num_layers);
+    EXPECT_TRUE(strategy.ok()) << strategy.status();
+    return *strategy;
+  }
+
+  // A request for `max_tokens` greedy tokens that no end token ends.
+  Request Greedy(std::vector<int32_t> prompt, const std::string& strategy,
+                 int max_tokens) const {
+    Request request(Strategy(strategy));
+    request.prompt = std::move(prompt);
+    request.sampling.temperature = 0.0f;
+    request.stopping.ignore_eos = true;
+    EXPECT_TRUE(FitRequest(engine->limits(), max_tokens, &request).ok());
+    return request;
+  }
+
+  // Submits and waits; EXPECTs success.
+  std::shared_ptr<CollectingSink> Run(Request request) const {
+    auto sink = std::make_shared<CollectingSink>();
+    engine->Submit(std::move(request), sink);
+    EXPECT_TRUE(sink->Wait().ok());
+    return sink;
+  }
+
+  std::unique_ptr<Checkpoint> checkpoint;
+  std::unique_ptr<cpu::CpuBackend> backend;
+  std::unique_ptr<StrategyRegistry> strategies;
+  std::unique_ptr<prometheus::Registry> registry;
+  std::unique_ptr<Metrics> metrics;
+  std::unique_ptr<Engine> engine;
+  int64_t page_bytes = 0;
+};
+
+}  // namespace strata
+
+#endif  // TESTS_TESTING_TINY_ENGINE_H_
