@@ -1,7 +1,6 @@
 #include "core/scheduler.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/check.h"
 #include "core/fit_request.h"
@@ -91,16 +90,12 @@ void Scheduler::Remove(Sequence* sequence) {
   sequence->state = Sequence::State::kEnded;
 }
 
-void Scheduler::Admit() { AdmitWaiting(std::numeric_limits<int64_t>::max()); }
-
 void Scheduler::Plan(absl::Time now, BatchPlan* plan) {
   plan->Clear();
   int budget = options_.max_batched_tokens;
   PlanDecoding(now, &budget, plan);
-  PlanPrompts(now, 0, &budget, plan);
-  const size_t first_admitted = running_.size();
-  AdmitWaiting(budget);
-  PlanPrompts(now, first_admitted, &budget, plan);
+  PlanPrompts(now, &budget, plan);
+  PlanAdmitted(now, &budget, plan);
   OrderByStrategy(plan);
 }
 
@@ -123,34 +118,38 @@ void Scheduler::PlanDecoding(absl::Time now, int* budget, BatchPlan* plan) {
   }
 }
 
-void Scheduler::PlanPrompts(absl::Time now, size_t first, int* budget,
-                            BatchPlan* plan) {
-  for (size_t i = first; i < running_.size() && *budget > 0; ++i) {
-    if (!IsDecoding(*running_[i])) PlanChunk(now, running_[i], budget, plan);
+void Scheduler::PlanPrompts(absl::Time now, int* budget, BatchPlan* plan) {
+  for (Sequence* sequence : running_) {
+    if (*budget == 0) return;
+    if (!IsDecoding(*sequence)) PlanChunk(now, sequence, budget, plan);
   }
 }
 
-void Scheduler::AdmitWaiting(int64_t budget) {
-  passed_.clear();
-  int num_looked_at = 0;  // after one did not fit
-  for (auto it = waiting_.begin(); it != waiting_.end();) {
-    if (budget <= 0 || num_running() == options_.max_sequences) return;
-    if (!passed_.empty() && ++num_looked_at > kMaxLookahead) return;
-    Sequence* const sequence = *it;
-    if (!TryAdmit(sequence)) {
-      if (sequence->ticket.num_passed == kMaxBypass) return;
-      passed_.push_back(sequence);
-      ++it;
-      continue;
-    }
-    it = waiting_.erase(it);
-    budget -= sequence->num_pending();
-    bool may_pass = true;
-    for (Sequence* passed : passed_) {
-      if (++passed->ticket.num_passed == kMaxBypass) may_pass = false;
-    }
-    if (!may_pass) return;
+void Scheduler::PlanAdmitted(absl::Time now, int* budget, BatchPlan* plan) {
+  while (*budget > 0) {
+    Sequence* const sequence = AdmitNext();
+    if (sequence == nullptr) return;
+    PlanChunk(now, sequence, budget, plan);
   }
+}
+
+Sequence* Scheduler::AdmitNext() {
+  if (num_running() == options_.max_sequences) return nullptr;
+  int num_passed = 0;
+  for (auto it = waiting_.begin();
+       it != waiting_.end() && num_passed <= kMaxLookahead;
+       ++it, ++num_passed) {
+    Sequence* const sequence = *it;
+    if (TryAdmit(sequence)) {
+      for (auto passed = waiting_.begin(); passed != it; ++passed) {
+        ++(*passed)->ticket.num_passed;
+      }
+      waiting_.erase(it);
+      return sequence;
+    }
+    if (sequence->ticket.num_passed == kMaxBypass) return nullptr;
+  }
+  return nullptr;
 }
 
 void Scheduler::PlanChunk(absl::Time now, Sequence* sequence, int* budget,

@@ -38,7 +38,7 @@ class Scheduler {
   static constexpr absl::Duration kPriorityDelay = absl::Seconds(10);
   static constexpr int kMaxPriority = 100;  // beyond +-this all are alike
   static constexpr int kMaxBypass = 16;
-  static constexpr int kMaxLookahead = 16;  // waiting sequences looked at in a step after one did not fit
+  static constexpr int kMaxLookahead = 16;  // waiting sequences looked at after one that does not fit
 
   // `pool` outlives this.  REQUIRES: all options > 0.
   Scheduler(const Options& options, KvPool* pool);
@@ -55,9 +55,6 @@ class Scheduler {
   // Takes a sequence out, whatever its state; its pages and promises go back to the pool.  It is kEnded then.
   // No effect on one that is.
   void Remove(Sequence* sequence);
-
-  // Admits what fits now, as Plan does where the step has rows left for it.
-  void Admit();
 
   // Admits what fits and fills `plan`: every decoding sequence one row, then prompt chunks in order of admission, all
   // under the token budget (less than the decoding ones: they take turns).  Allocates the pages of the rows.  `plan` is
@@ -82,13 +79,14 @@ class Scheduler {
     }
   };
 
-  // Each takes what it plans off *budget, the rows that the step may still have.
+  // These take what they plan off *budget, the rows that the step may still have.
   void PlanDecoding(absl::Time now, int* budget, BatchPlan* plan);
   void PlanPrompts(absl::Time now, int* budget, BatchPlan* plan);
+  void PlanAdmitted(absl::Time now, int* budget, BatchPlan* plan);
   void PlanChunk(absl::Time now, Sequence* sequence, int* budget, BatchPlan* plan);
 
   // Promises it the pages until its end and makes it run, or changes nothing and returns false.
-  bool Admit(Sequence* sequence);
+  bool TryAdmit(Sequence* sequence);
   const Sequence* FindDonor(const Sequence& sequence) const;
   void ShareBlocks(const Sequence& donor, int num_blocks, Sequence* sequence);
   void AllocateBlock(Sequence* sequence);
