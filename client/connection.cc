@@ -1,0 +1,95 @@
+#include "client/connection.h"
+
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+namespace strata {
+namespace {
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  if (!file || !(content << file.rdbuf())) {
+    return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
+  }
+  return std::move(content).str();
+}
+
+// Keys stand one a line; # begins a comment line.
+absl::StatusOr<std::string> FirstKey(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
+  for (std::string line; std::getline(file, line);) {
+    const absl::string_view key = absl::StripAsciiWhitespace(line);
+    if (!key.empty() && key[0] != '#') return std::string(key);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(path, ": holds no key"));
+}
+
+// Whether no Strata answered, as opposed to one that is loading or draining:
+// gRPC's own connection errors have these texts.
+bool NobodyThere(const grpc::Status& status) {
+  if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return false;
+  const std::string& text = status.error_message();
+  return absl::StrContains(text, "failed to connect") ||
+         absl::StrContains(text, "Connection refused") ||
+         absl::StrContains(text, "DNS resolution failed");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(
+    const ConnectionOptions& options) {
+  std::string key;
+  if (!options.api_key_file.empty()) {
+    absl::StatusOr<std::string> read = FirstKey(options.api_key_file);
+    if (!read.ok()) return read.status();
+    key = *std::move(read);
+  }
+  auto credentials = grpc::InsecureChannelCredentials();
+  if (!options.tls_ca.empty()) {
+    absl::StatusOr<std::string> roots = ReadFile(options.tls_ca);
+    if (!roots.ok()) return roots.status();
+    grpc::SslCredentialsOptions ssl;
+    ssl.pem_root_certs = *std::move(roots);
+    credentials = grpc::SslCredentials(ssl);
+  }
+  return std::unique_ptr<Connection>(
+      new Connection(options, std::move(key), std::move(credentials)));
+}
+
+Connection::Connection(const ConnectionOptions& options, std::string key,
+                       std::shared_ptr<grpc::ChannelCredentials> credentials)
+    : address_(options.address),
+      key_(std::move(key)),
+      channel_(grpc::CreateChannel(address_, credentials)),
+      stub_(v1::Inference::NewStub(channel_)) {}
+
+void Connection::Authorize(grpc::ClientContext* context) const {
+  if (!key_.empty()) context->AddMetadata("authorization", "Bearer " + key_);
+}
+
+std::string Connection::ErrorLine(const grpc::Status& status) const {
+  if (NobodyThere(status)) {
+    return absl::StrCat("UNAVAILABLE: nothing answers at ", address_,
+                        "; is the server running? ./strata serve "
+                        "--model=FILE.gguf starts one, ./strata up a demo");
+  }
+  return absl::StrCat(
+      CodeName(status.error_code()), ": ",
+      absl::StrReplaceAll(status.error_message(), {{"\n", " "}}));
+}
+
+std::string CodeName(grpc::StatusCode code) {
+  // The two enumerations have equal values by definition.
+  return absl::StatusCodeToString(static_cast<absl::StatusCode>(code));
+}
+
+}  // namespace strata

@@ -1,0 +1,37 @@
+#include "client/connection_flags.h"
+
+#include <string>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/usage.h"
+#include "absl/flags/usage_config.h"
+#include "absl/strings/match.h"
+
+ABSL_FLAG(std::string, address, "127.0.0.1:8001",
+          "HOST:PORT of the server's gRPC port");
+ABSL_FLAG(std::string, api_key_file, "",
+          "file whose first line that is no comment is sent as the API key");
+ABSL_FLAG(std::string, tls_ca, "",
+          "PEM file of the authority that signed the server's certificate; "
+          "set: the connection uses TLS");
+
+namespace strata {
+
+ConnectionOptions ConnectionOptionsFromFlags() {
+  return {.address = absl::GetFlag(FLAGS_address),
+          .api_key_file = absl::GetFlag(FLAGS_api_key_file),
+          .tls_ca = absl::GetFlag(FLAGS_tls_ca)};
+}
+
+void ShowOwnFlagsInHelp(const char* usage) {
+  absl::SetProgramUsageMessage(usage);
+  absl::FlagsUsageConfig config;
+  config.contains_help_flags = [](absl::string_view file) {
+    return absl::StrContains(file, "client/") ||
+           absl::StrContains(file, "tests/load/");
+  };
+  config.contains_helpshort_flags = config.contains_help_flags;
+  absl::SetFlagsUsageConfig(config);
+}
+
+}  // namespace strata

@@ -1,0 +1,17 @@
+#ifndef CLIENT_CONNECTION_FLAGS_H_
+#define CLIENT_CONNECTION_FLAGS_H_
+
+#include "client/connection.h"
+
+namespace strata {
+
+// --address, --api_key_file, --tls_ca: defined here for every command that
+// talks to a server.  REQUIRES: flags are parsed.
+ConnectionOptions ConnectionOptionsFromFlags();
+
+// Makes --help show this project's flags only.  Call before parsing.
+void ShowOwnFlagsInHelp(const char* usage);
+
+}  // namespace strata
+
+#endif  // CLIENT_CONNECTION_FLAGS_H_
