@@ -15,15 +15,18 @@
 #include "core/strategy_registry.h"
 #include "core/text/chat_template.h"
 #include "core/text/tokenizer.h"
+#include "monitoring/metrics.h"
 
 namespace strata {
 
-// The model that the faces serve.  Owns nothing; main.cc owns all of it and outlives the server.
+// The model that the faces serve.  Owns nothing; main.cc owns all of it and
+// outlives the server.
 struct ServedModel {
   std::string name;  // --served_model_name, or the file's or folder's name
   const ModelConfig* config = nullptr;
   Engine* engine = nullptr;
   StrategyRegistry* strategies = nullptr;
+  Metrics* metrics = nullptr;
   const Tokenizer* tokenizer = nullptr;  // null: tokens only
   const ChatTemplate* chat = nullptr;    // null: chat_error says why
   absl::Status chat_error;
@@ -35,14 +38,16 @@ struct ServedModel {
   int64_t page_bytes = 0;
 };
 
-// Where the process stands: loading, then serving, then draining.  What every face asks before it takes a call.
+// Where the process stands: loading, then serving, then draining.  What every
+// face asks before it takes a call.
 //
 // Thread-safe.
 class ServingState {
  public:
   enum class Phase { kLoading, kServing, kDraining };
 
-  // The model is loaded and warm.  `model` outlives this.  REQUIRES: kLoading.
+  // The model is loaded and warm.  `model` outlives this.  Serves, unless
+  // BeginDrain came first.
   void Publish(const ServedModel* model);
   // From any phase.
   void BeginDrain();
@@ -50,10 +55,13 @@ class ServingState {
   Phase phase() const;
   // UNAVAILABLE while loading and draining, with the reason.
   absl::StatusOr<const ServedModel*> Serving() const;
-  // The model also while draining; null while loading.
+  // The model also while draining.  UNAVAILABLE while loading.
+  absl::StatusOr<const ServedModel*> Loaded() const;
+  // The same; null while loading.
   const ServedModel* model() const;
 
-  // Kubernetes' two questions.  Live: not stalled and the device not lost, also while loading and draining.
+  // Kubernetes' two questions.  Live: not stalled and the device not lost, also
+  // while loading and draining.
   bool live() const;
   // Ready: serving and live.
   bool ready() const;

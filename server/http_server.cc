@@ -1,0 +1,92 @@
+#include "server/http_server.h"
+
+#include <civetweb.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "server/listen_address.h"
+
+namespace strata {
+namespace {
+
+// civetweb's own log: what it reports is the peer's fault (broken requests) or
+// comes back from mg_start2.
+int DropMessage(const mg_connection*, const char*) { return 1; }
+
+const char* ReasonPhrase(int status) {
+  return mg_get_response_code_text(nullptr, status);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
+    const std::string& host, int port, Pages pages) {
+  STRATA_RETURN_IF_ERROR(CheckCanListen(host, port));
+  // Not make_unique: the constructor is private.
+  std::unique_ptr<HttpServer> server(new HttpServer(std::move(pages)));
+  const std::string address = JoinHostPort(host, port);
+  const char* options[] = {
+      "listening_ports",    address.c_str(),
+      "num_threads",        "4",
+      "connection_queue",   "64",
+      "request_timeout_ms", "10000",
+      "max_request_size",   "8192",  // bytes of request line and headers
+      "enable_keep_alive",  "yes",
+      "keep_alive_timeout_ms", "5000",
+      nullptr};
+  mg_callbacks callbacks = {};
+  callbacks.log_message = DropMessage;
+  char reason[256] = "";
+  mg_init_data init = {&callbacks, nullptr, options};
+  unsigned code = 0;
+  mg_error_data error = {&code, reason, sizeof(reason)};
+  server->context_ = mg_start2(&init, &error);
+  if (server->context_ == nullptr) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", address, ": ", reason));
+  }
+  mg_server_port ports[4] = {};
+  STRATA_CHECK(mg_get_server_ports(server->context_, 4, ports) >= 1);
+  server->port_ = ports[0].port;
+  mg_set_request_handler(server->context_, "/", Handle, server.get());
+  return server;
+}
+
+HttpServer::~HttpServer() {
+  if (context_ != nullptr) mg_stop(context_);
+}
+
+HttpResponse HttpServer::Answer(const std::string& method,
+                                const std::string& path) const {
+  const auto page = pages_.find(path);
+  if (page == pages_.end()) return {.status = 404, .body = "no such page\n"};
+  if (method != "GET" && method != "HEAD") {
+    return {.status = 405, .body = "only GET and HEAD\n"};
+  }
+  return page->second();
+}
+
+int HttpServer::Handle(mg_connection* connection, void* self) {
+  const mg_request_info* request = mg_get_request_info(connection);
+  const std::string method = request->request_method;
+  const HttpResponse response =
+      static_cast<HttpServer*>(self)->Answer(method, request->local_uri);
+  std::string head = absl::StrCat(
+      "HTTP/1.1 ", response.status, " ", ReasonPhrase(response.status),
+      "\r\nContent-Type: ", response.content_type,
+      "\r\nContent-Length: ", response.body.size(),
+      "\r\nCache-Control: no-store\r\n");
+  if (response.status == 405) head += "Allow: GET, HEAD\r\n";
+  // A body that was not read would be taken for the next request.
+  const bool closes = request->content_length > 0 || method == "POST";
+  if (closes) mg_disable_connection_keep_alive(connection);
+  head += closes ? "Connection: close\r\n\r\n" : "\r\n";
+  if (method != "HEAD") head += response.body;
+  mg_write(connection, head.data(), head.size());
+  return response.status;
+}
+
+}  // namespace strata

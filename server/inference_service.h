@@ -1,0 +1,74 @@
+#ifndef SERVER_INFERENCE_SERVICE_H_
+#define SERVER_INFERENCE_SERVICE_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/request.h"
+#include "proto/strata.grpc.pb.h"
+#include "server/live_streams.h"
+#include "server/request_log.h"
+#include "server/serving_state.h"
+#include "server/token_stream.h"
+
+namespace strata {
+
+// The face strata.v1.Inference: validates, submits to the engine, streams.
+//
+// Thread-safe.  Outlives the grpc::Server that it is registered with; the
+// engine must be alive until that is shut down.
+class InferenceService final : public v1::Inference::CallbackService {
+ public:
+  // `state` outlives this.
+  InferenceService(const ServingState* state, TokenStream::Options options)
+      : state_(state), options_(std::move(options)) {}
+
+  grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(
+      grpc::CallbackServerContext* context,
+      const v1::GenerateRequest* message) override;
+  grpc::ServerUnaryReactor* Score(grpc::CallbackServerContext* context,
+                                  const v1::ScoreRequest* message,
+                                  v1::ScoreResponse* response) override;
+  grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* context,
+                                     const v1::TokenizeRequest* message,
+                                     v1::TokenizeResponse* response) override;
+  grpc::ServerUnaryReactor* Detokenize(
+      grpc::CallbackServerContext* context,
+      const v1::DetokenizeRequest* message,
+      v1::DetokenizeResponse* response) override;
+  grpc::ServerUnaryReactor* Abort(grpc::CallbackServerContext* context,
+                                  const v1::AbortRequest* message,
+                                  v1::AbortResponse* response) override;
+  grpc::ServerUnaryReactor* GetModel(grpc::CallbackServerContext* context,
+                                     const v1::GetModelRequest* message,
+                                     v1::GetModelResponse* response) override;
+  grpc::ServerUnaryReactor* GetLoad(grpc::CallbackServerContext* context,
+                                    const v1::GetLoadRequest* message,
+                                    v1::GetLoadResponse* response) override;
+
+ private:
+  // A call that may be served, with what serves it.
+  struct Admitted {
+    const ServedModel* model;
+    Request request;
+  };
+  // Validates and counts a refusal.
+  template <typename Message>
+  absl::StatusOr<Admitted> Admit(const grpc::CallbackServerContext& context,
+                                 const Message& message) const;
+  void LogRefusal(std::string_view method, const std::string& label,
+                  const absl::Status& status) const;
+
+  const ServingState* const state_;
+  const TokenStream::Options options_;
+  LiveStreams streams_;
+};
+
+}  // namespace strata
+
+#endif  // SERVER_INFERENCE_SERVICE_H_
