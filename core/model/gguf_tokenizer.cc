@@ -14,6 +14,7 @@ namespace {
 // Values of tokenizer.ggml.token_type.
 constexpr int32_t kControl = 3;
 constexpr int32_t kUserDefined = 4;
+constexpr int32_t kUnused = 5;
 
 struct KnownPreTokenizer {
   std::string_view name;  // tokenizer.ggml.pre
@@ -70,6 +71,7 @@ absl::Status SetTokens(const GgufMetadata& metadata, int vocab_size,
   }
   spec->tokens.assign(tokens.begin(), tokens.end());
   for (size_t i = 0; i < types.size(); ++i) {
+    if (types[i] == kUnused) spec->tokens[i].clear();
     if (types[i] != kControl && types[i] != kUserDefined) continue;
     AddedToken added;
     added.id = static_cast<int32_t>(i);

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "core/model/file_error.h"
 #include "core/model/mapped_file.h"
+#include "core/text/tokenizer_json.h"
 
 namespace strata {
 namespace {
@@ -40,8 +41,10 @@ absl::StatusOr<std::optional<TokenizerSpec>> ReadHfTokenizer(
   STRATA_ASSIGN_OR_RETURN(
       const auto config,
       MappedFile::OpenIfPresent(directory + "/tokenizer_config.json"));
-  std::optional<TokenizerSpec> spec;
-  if (!spec) return Unsupported(tokenizer->path(), "is not read yet");
+  auto spec = ParseTokenizerJson(tokenizer->text(), config == nullptr
+                                                        ? std::string_view()
+                                                        : config->text());
+  if (!spec.ok()) return InFile(tokenizer->path(), spec.status());
   STRATA_ASSIGN_OR_RETURN(
       const auto jinja,
       MappedFile::OpenIfPresent(directory + "/chat_template.jinja"));
