@@ -10,18 +10,6 @@
 namespace strata {
 namespace {
 
-// The length of the last character; 0 if the text does not end with one.
-size_t LastCharacter(std::string_view text, char32_t* code_point) {
-  for (size_t n = 1; n <= std::min<size_t>(4, text.size()); ++n) {
-    const Utf8Char c = ReadUtf8(text.substr(text.size() - n));
-    if (c.kind == Utf8Char::kValid && c.num_bytes == n) {
-      *code_point = c.code_point;
-      return n;
-    }
-  }
-  return 0;
-}
-
 bool BeginsWithWord(std::string_view text) {
   if (text.empty()) return false;
   const Utf8Char c = ReadUtf8(text);
@@ -29,16 +17,16 @@ bool BeginsWithWord(std::string_view text) {
 }
 
 bool EndsWithWord(std::string_view text) {
-  char32_t c = 0;
-  return LastCharacter(text, &c) > 0 && IsWordCharacter(c);
+  const Utf8Char c = LastUtf8(text);
+  return c.kind == Utf8Char::kValid && IsWordCharacter(c.code_point);
 }
 
 size_t WhiteSpaceAtEnd(std::string_view text) {
   size_t length = 0;
-  char32_t c = 0;
-  while (size_t n = LastCharacter(text.substr(0, text.size() - length), &c)) {
-    if (!IsWhiteSpace(c)) break;
-    length += n;
+  while (length < text.size()) {
+    const Utf8Char c = LastUtf8(text.substr(0, text.size() - length));
+    if (c.kind != Utf8Char::kValid || !IsWhiteSpace(c.code_point)) break;
+    length += c.num_bytes;
   }
   return length;
 }

@@ -41,6 +41,15 @@ inline Utf8Char ReadUtf8(std::string_view text) {
   return {Utf8Char::kValid, length, code_point};
 }
 
+// The last character; kInvalid of 0 bytes if the text does not end with one.
+inline Utf8Char LastUtf8(std::string_view text) {
+  for (size_t n = 1; n <= 4 && n <= text.size(); ++n) {
+    const Utf8Char c = ReadUtf8(text.substr(text.size() - n));
+    if (c.kind == Utf8Char::kValid && c.num_bytes == n) return c;
+  }
+  return {};
+}
+
 // The length in bytes of the longest beginning of `text` that is UTF-8.
 inline size_t ValidUtf8Prefix(std::string_view text) {
   size_t at = 0;
