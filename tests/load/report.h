@@ -1,0 +1,59 @@
+#ifndef TESTS_LOAD_REPORT_H_
+#define TESTS_LOAD_REPORT_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/load/call_record.h"
+#include "tests/load/goodput.h"
+#include "tests/load/statistics.h"
+
+namespace strata {
+
+// What a group of calls came to.  Counts of tokens, throughputs and latencies
+// are of completed calls, defined as `vllm bench serve` does:
+//   TTFT  first response with tokens - start of the call
+//   TPOT  (E2EL - TTFT) / (tokens - 1), of calls with 2 tokens or more
+//   ITL   gaps between responses with tokens, all calls' together
+//   E2EL  end of the stream - start of the call
+// The client queue is the time from the intended to the real start; latency
+// with it counts what a busy client hides (coordinated omission).
+struct GroupReport {
+  std::string canonical;  // strategy that the first completed call ended with
+  int completed = 0;
+  int failed = 0;
+  int cancelled = 0;
+  int64_t total_input_tokens = 0;
+  int64_t total_output_tokens = 0;
+  double duration_s = 0;  // of the run
+  int good = 0;           // completed within every limit of Goodput
+  Statistics ttft_ms;
+  Statistics tpot_ms;
+  Statistics itl_ms;
+  Statistics e2el_ms;
+  Statistics client_queue_time_ms;
+  Statistics e2el_including_client_queue_ms;
+  double kv_bytes_mean = 0;           // a call, at its largest
+  double kv_bytes_full_mean = 0;      // the same calls under `full`
+  std::map<std::string, int> errors;  // failed calls by code
+
+  double PerSecond(double count) const {
+    return duration_s > 0 ? count / duration_s : 0;
+  }
+};
+
+struct Report {
+  GroupReport total;
+  std::vector<GroupReport> by_strategy;  // in order of the mix
+  int64_t max_output_tokens_per_s = 0;   // best whole second
+};
+
+// REQUIRES: every record's strategy < num_strategies.
+Report MakeReport(const std::vector<CallRecord>& records, int num_strategies,
+                  const Goodput& goodput, double duration_s);
+
+}  // namespace strata
+
+#endif  // TESTS_LOAD_REPORT_H_
