@@ -28,15 +28,14 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
   // Not make_unique: the constructor is private.
   std::unique_ptr<HttpServer> server(new HttpServer(std::move(pages)));
   const std::string address = JoinHostPort(host, port);
-  const char* options[] = {
-      "listening_ports",    address.c_str(),
-      "num_threads",        "4",
-      "connection_queue",   "64",
-      "request_timeout_ms", "10000",
-      "max_request_size",   "8192",  // bytes of request line and headers
-      "enable_keep_alive",  "yes",
-      "keep_alive_timeout_ms", "5000",
-      nullptr};
+  const char* options[] = {"listening_ports", address.c_str(),
+                           // A connection occupies a thread: few, for one
+                           // request each, not for long.
+                           "num_threads", "8", "enable_keep_alive", "no",
+                           "request_timeout_ms", "2000", "connection_queue",
+                           "64", "max_request_size",
+                           "8192",  // bytes of request line and headers
+                           nullptr};
   mg_callbacks callbacks = {};
   callbacks.log_message = DropMessage;
   char reason[256] = "";
@@ -74,18 +73,14 @@ int HttpServer::Handle(mg_connection* connection, void* self) {
   const std::string method = request->request_method;
   const HttpResponse response =
       static_cast<HttpServer*>(self)->Answer(method, request->local_uri);
-  std::string head = absl::StrCat(
+  std::string answer = absl::StrCat(
       "HTTP/1.1 ", response.status, " ", ReasonPhrase(response.status),
       "\r\nContent-Type: ", response.content_type,
       "\r\nContent-Length: ", response.body.size(),
-      "\r\nCache-Control: no-store\r\n");
-  if (response.status == 405) head += "Allow: GET, HEAD\r\n";
-  // A body that was not read would be taken for the next request.
-  const bool closes = request->content_length > 0 || method == "POST";
-  if (closes) mg_disable_connection_keep_alive(connection);
-  head += closes ? "Connection: close\r\n\r\n" : "\r\n";
-  if (method != "HEAD") head += response.body;
-  mg_write(connection, head.data(), head.size());
+      "\r\nCache-Control: no-store\r\nConnection: close\r\n",
+      response.status == 405 ? "Allow: GET, HEAD\r\n" : "", "\r\n");
+  if (method != "HEAD") answer += response.body;
+  mg_write(connection, answer.data(), answer.size());
   return response.status;
 }
 

@@ -11,7 +11,8 @@ namespace strata {
 std::string JoinHostPort(const std::string& host, int port);
 
 // Whether one could listen there now, with the system's reason if not.  The
-// libraries that do listen give no reason.  Port 0 is free where the host is ours.
+// libraries that do listen give no reason.  Port 0 is free where the host is
+// ours.
 absl::Status CheckCanListen(const std::string& host, int port);
 
 }  // namespace strata

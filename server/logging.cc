@@ -71,8 +71,7 @@ std::string FormatLogLine(LogFormat format, absl::Time time, LogLevel level,
   std::string line;
   if (is_json) {
     absl::StrAppend(&line, "{\"time\":\"", when, "\",\"level\":\"",
-                    NamesOf(level).json,
-                    "\",\"event\":", JsonText(event));
+                    NamesOf(level).json, "\",\"event\":", JsonText(event));
   } else {
     absl::StrAppend(&line, when, " ", NamesOf(level).text, " ",
                     std::string(event));

@@ -1,0 +1,204 @@
+// strata_server: opens its ports, loads a model, serves it until SIGTERM.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "monitoring/metrics_page.h"
+#include "server/admin_service.h"
+#include "server/flags.h"
+#include "server/grpc_server.h"
+#include "server/health_service.h"
+#include "server/http_server.h"
+#include "server/inference_service.h"
+#include "server/listen_address.h"
+#include "server/logging.h"
+#include "server/model_host.h"
+#include "server/operator_pages.h"
+#include "server/options.h"
+#include "server/serving_state.h"
+#include "server/stop_signal.h"
+
+namespace strata {
+namespace {
+
+// After the drain: for what streams have not yet written.
+constexpr absl::Duration kFlushLimit = absl::Seconds(5);
+
+int Fail(const absl::Status& status) {
+  std::cerr << "strata_server: " << std::string(status.message()) << std::endl;
+  return 1;
+}
+
+void LogRequest(const RequestLog& log, Logger* logger) {
+  logger->Info("request",
+               {{"method", log.method},
+                {"id", log.id},
+                {"label", log.label},
+                {"strategy", log.strategy},
+                {"n", log.num_sequences},
+                {"prompt_tokens", log.prompt_tokens},
+                {"generated_tokens", log.generated_tokens},
+                {"kv_bytes", log.kv_bytes},
+                {"queue_seconds", log.queue_seconds},
+                {"prefill_seconds", log.prefill_seconds},
+                {"decode_seconds", log.decode_seconds},
+                {"seconds", absl::ToDoubleSeconds(log.total)},
+                {"status", absl::StatusCodeToString(log.status.code())},
+                {"message", std::string(log.status.message())}});
+}
+
+// The faces on their ports, from before the model is loaded until the end.
+class Faces {
+ public:
+  Faces(const ServerOptions& options, Logger* logger)
+      : options_(options),
+        inference_(&state_, StreamOptions(logger)),
+        admin_(&state_),
+        health_(&state_) {}
+
+  absl::Status Open() {
+    const int64_t max_live =
+        int64_t{options_.max_sequences} + options_.max_queued_requests;
+    auto grpc = GrpcServer::Start(
+        {.host = options_.host,
+         .port = options_.grpc_port,
+         .max_message_bytes = options_.max_message_mib << 20,
+         // More than can be served, so that the queue's limit is what is met.
+         .max_streams = static_cast<int>(std::min<int64_t>(
+             2 * max_live + 256, std::numeric_limits<int>::max())),
+         .reflection = options_.reflection != "off"},
+        {&inference_, &admin_, &health_});
+    if (!grpc.ok()) return grpc.status();
+    grpc_ = *std::move(grpc);
+    auto http = HttpServer::Start(options_.host, options_.http_port,
+                                  OperatorPages(&state_, &metrics_page_));
+    if (!http.ok()) return http.status();
+    http_ = *std::move(http);
+    return absl::OkStatus();
+  }
+
+  void Serve(ModelHost* host) {
+    metrics_page_.Publish(host->metrics());
+    state_.Publish(&host->served());
+  }
+
+  // New calls are refused from now on.
+  void BeginDrain() { state_.BeginDrain(); }
+
+  void Close(absl::Duration flush_limit) {
+    health_.EndWatches();
+    if (grpc_ != nullptr) grpc_->Shutdown(absl::Now() + flush_limit);
+  }
+
+  std::string grpc_address() const {
+    return JoinHostPort(options_.host, grpc_->port());
+  }
+  std::string http_address() const {
+    return JoinHostPort(options_.host, http_->port());
+  }
+
+ private:
+  static TokenStream::Options StreamOptions(Logger* logger) {
+    TokenStream::Options options;
+    options.logger = [logger](const RequestLog& log) {
+      LogRequest(log, logger);
+    };
+    return options;
+  }
+
+  const ServerOptions& options_;
+  ServingState state_;
+  MetricsPage metrics_page_;
+  InferenceService inference_;
+  AdminService admin_;
+  HealthService health_;
+  std::unique_ptr<GrpcServer> grpc_;
+  std::unique_ptr<HttpServer> http_;
+};
+
+// Loads the model, unless a signal comes first.
+absl::StatusOr<std::unique_ptr<ModelHost>> LoadUnlessStopped(
+    const ServerOptions& options, Logger* logger, StopSignal* stop,
+    Faces* faces) {
+  absl::StatusOr<std::unique_ptr<ModelHost>> host =
+      absl::UnknownError("not loaded");
+  std::thread loader([&] {
+    host = ModelHost::Load(options, logger);
+    stop->Wake();
+  });
+  if (stop->Wait()) {
+    logger->Info("stopped", {{"while", "loading"}});
+    faces->BeginDrain();
+    faces->Close(absl::ZeroDuration());
+    // Loading cannot be interrupted, and nothing is lost with it.
+    std::_Exit(0);
+  }
+  loader.join();
+  return host;
+}
+
+int Serve(const ServerOptions& options, StopSignal* stop) {
+  Logger logger(
+      options.log_format == "json" ? LogFormat::kJson : LogFormat::kText,
+      STDERR_FILENO);
+  std::unique_ptr<ModelHost> host;  // outlives the faces
+  Faces faces(options, &logger);
+  if (const absl::Status status = faces.Open(); !status.ok()) {
+    faces.Close(absl::ZeroDuration());
+    return Fail(status);
+  }
+  auto loaded = LoadUnlessStopped(options, &logger, stop, &faces);
+  if (!loaded.ok()) {
+    faces.Close(absl::ZeroDuration());
+    return Fail(loaded.status());
+  }
+  host = *std::move(loaded);
+  faces.Serve(host.get());
+  logger.Info("ready", {{"model", host->served().name},
+                        {"grpc", faces.grpc_address()},
+                        {"http", faces.http_address()}});
+  std::cout << "listening grpc=" << faces.grpc_address()
+            << " http=" << faces.http_address() << std::endl;
+
+  stop->Wait();
+  const LoadReport load = host->engine()->GetLoad();
+  logger.Info("drain", {{"running", load.running},
+                        {"waiting", load.waiting},
+                        {"timeout_seconds",
+                         absl::ToDoubleSeconds(options.drain_timeout)}});
+  faces.BeginDrain();
+  host->engine()->Drain(options.drain_timeout);
+  logger.Info("drained", {});
+  faces.Close(kFlushLimit);
+  logger.Info("stopped", {});
+  return 0;
+}
+
+int Main(std::vector<char*> argv) {
+  // Before any thread is started.
+  StopSignal stop;
+  if (WantsHelp(argv)) {
+    std::cout << HelpText();
+    return 0;
+  }
+  const absl::StatusOr<ServerOptions> options = OptionsFromFlags(argv);
+  if (!options.ok()) return Fail(options.status());
+  return Serve(*options, &stop);
+}
+
+}  // namespace
+}  // namespace strata
+
+int main(int argc, char** argv) {
+  return strata::Main(std::vector<char*>(argv, argv + argc));
+}

@@ -1,0 +1,215 @@
+#include "server/model_host.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/check.h"
+#include "core/packed_model.h"
+#include "core/transformer.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/cpu_features.h"
+#include "server/model_info.h"
+#include "server/version.h"
+
+namespace strata {
+namespace {
+
+absl::Status BadFlag(const char* flag, const std::string& value,
+                     absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, "=", value, ": ", what));
+}
+
+// The error of `status` with the model's path in front of its message.
+absl::Status OfModel(const ServerOptions& options, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat(options.model, ": ", status.message()));
+}
+
+absl::StatusOr<int> MaxModelLen(const ServerOptions& options,
+                                const ModelConfig& config) {
+  if (options.max_model_len > config.max_positions) {
+    return BadFlag("max_model_len", absl::StrCat(options.max_model_len),
+                   absl::StrCat("the model was made for ", config.max_positions,
+                                " positions"));
+  }
+  return options.max_model_len > 0 ? options.max_model_len
+                                   : config.max_positions;
+}
+
+absl::StatusOr<int64_t> NumPages(const ServerOptions& options,
+                                 int64_t page_bytes) {
+  const int64_t num_pages =
+      std::min<int64_t>(options.kv_memory_bytes / page_bytes,
+                        std::numeric_limits<int32_t>::max());
+  if (num_pages == 0) {
+    return BadFlag(
+        "kv_memory", absl::StrCat(options.kv_memory_bytes),
+        absl::StrCat("one page of this model needs ", page_bytes, " bytes"));
+  }
+  return num_pages;
+}
+
+// Packs the weights, with a line in the log at each quarter.
+PackedModel Pack(const Checkpoint& checkpoint, Backend* backend,
+                 Logger* logger) {
+  const int num_layers = checkpoint.config.num_layers;
+  return PackModel(checkpoint, backend, [=](int done) {
+    if (done * 4 / num_layers > (done - 1) * 4 / num_layers) {
+      logger->Info("packing", {{"layers", done}, {"of", num_layers}});
+    }
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ModelHost>> ModelHost::Load(
+    const ServerOptions& options, Logger* logger) {
+  const absl::Time begin = absl::Now();
+  // Not make_unique: the constructor is private.
+  std::unique_ptr<ModelHost> host(new ModelHost);
+  logger->Info("loading", {{"model", options.model}});
+  STRATA_RETURN_IF_ERROR(host->LoadFiles(options));
+  STRATA_RETURN_IF_ERROR(host->SetStrategies(options));
+  STRATA_RETURN_IF_ERROR(host->StartEngine(options, logger));
+  PublishStrategyLabels(host->served_);
+  logger->Info("loaded",
+               {{"seconds", absl::ToDoubleSeconds(absl::Now() - begin)}});
+  return host;
+}
+
+absl::Status ModelHost::LoadFiles(const ServerOptions& options) {
+  STRATA_ASSIGN_OR_RETURN(checkpoint_, LoadCheckpoint(options.model));
+  served_.chat_error = absl::FailedPreconditionError(
+      "the model has no chat template: render the messages and send text");
+  if (!checkpoint_.tokenizer.has_value()) return absl::OkStatus();
+  auto tokenizer = Tokenizer::Create(*std::move(checkpoint_.tokenizer));
+  if (!tokenizer.ok()) return OfModel(options, tokenizer.status());
+  tokenizer_ = *std::move(tokenizer);
+  const TokenizerSpec& spec = tokenizer_->spec();
+  if (spec.chat_template.empty()) return absl::OkStatus();
+  const absl::string_view bos =
+      spec.bos.has_value()
+          ? absl::string_view(
+                tokenizer_->Bytes(*spec.bos, /*skip_special=*/false).data(),
+                tokenizer_->Bytes(*spec.bos, /*skip_special=*/false).size())
+          : absl::string_view();
+  auto chat = ChatTemplate::Recognize(spec.chat_template,
+                                      std::string_view(bos.data(), bos.size()));
+  // A model without a known template still serves text and tokens.
+  served_.chat_error = chat.status();
+  if (chat.ok()) chat_ = *std::move(chat);
+  return absl::OkStatus();
+}
+
+absl::Status ModelHost::SetStrategies(const ServerOptions& options) {
+  // The default may be given by name, but names are registered with a default.
+  std::string default_spec = options.default_strategy;
+  for (const auto& [name, spec] : options.strategies) {
+    if (name == options.default_strategy) default_spec = spec;
+  }
+  const int num_layers = checkpoint_.config.num_layers;
+  auto parsed = SharingStrategy::Parse(default_spec, num_layers);
+  if (!parsed.ok()) {
+    return BadFlag("default_strategy", options.default_strategy,
+                   parsed.status().message());
+  }
+  strategies_ =
+      std::make_unique<StrategyRegistry>(num_layers, *std::move(parsed));
+  for (const auto& [name, spec] : options.strategies) {
+    const absl::Status registered = strategies_->Register(name, spec);
+    if (!registered.ok()) {
+      return BadFlag("strategies", absl::StrCat(name, "=", spec),
+                     registered.message());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelHost::StartEngine(const ServerOptions& options,
+                                    Logger* logger) {
+  const ModelConfig& config = checkpoint_.config;
+  const int num_threads = options.NumThreads();
+  backend_ = std::make_unique<cpu::CpuBackend>(cpu::CpuOptions{
+      .num_threads = num_threads, .exact_f32 = options.precision == "f32"});
+  KvLayout layout = {.num_pages = 1,
+                     .page_tokens = options.page_tokens,
+                     .kv_heads = config.num_kv_heads,
+                     .head_dim = config.head_dim};
+  const int64_t page_bytes = backend_->PageBytes(layout);
+  STRATA_ASSIGN_OR_RETURN(const int max_model_len,
+                          MaxModelLen(options, config));
+  STRATA_ASSIGN_OR_RETURN(layout.num_pages, NumPages(options, page_bytes));
+  logger->Info("plan", {{"architecture", config.architecture},
+                        {"layers", config.num_layers},
+                        {"weights", checkpoint_.weight_format},
+                        {"weight_bytes", checkpoint_.weight_bytes},
+                        {"tokenizer", tokenizer_ != nullptr},
+                        {"chat", chat_ != nullptr ? std::string(chat_->family())
+                                                  : std::string("none")},
+                        {"backend", backend_->name()},
+                        {"isa", cpu::IsaName(cpu::DetectIsa())},
+                        {"threads", num_threads},
+                        {"kv_format", backend_->kv_format()},
+                        {"kv_pages", layout.num_pages},
+                        {"page_bytes", page_bytes},
+                        {"max_model_len", max_model_len},
+                        {"default_strategy",
+                         strategies_->default_strategy().canonical()}});
+  const absl::Status pages = backend_->CreateKvPages(layout);
+  if (!pages.ok()) {
+    return BadFlag("kv_memory", absl::StrCat(options.kv_memory_bytes),
+                   pages.message());
+  }
+
+  const std::string name = options.ModelName();
+  metrics_ = std::make_unique<Metrics>(
+      &registry_, Metrics::Config{.model_name = name,
+                                  .version = kVersion,
+                                  .backend = backend_->name(),
+                                  .kv_format = backend_->kv_format(),
+                                  .page_tokens = options.page_tokens,
+                                  .page_bytes = page_bytes,
+                                  .num_pages = layout.num_pages,
+                                  .num_layers = config.num_layers,
+                                  .max_model_len = max_model_len});
+  const Engine::Options engine_options = {
+      .scheduler = {.max_sequences = options.max_sequences,
+                    .max_batched_tokens = options.max_batched_tokens,
+                    .page_tokens = options.page_tokens},
+      .max_queued_requests = options.max_queued_requests,
+      .max_model_len = max_model_len,
+      .num_pages = layout.num_pages,
+      .page_bytes = page_bytes};
+  Engine::Parts parts;
+  parts.transformer =
+      std::make_unique<Transformer>(Pack(checkpoint_, backend_.get(), logger),
+                                    backend_.get(), options.max_batched_tokens);
+  parts.tokenizer = tokenizer_.get();
+  parts.eos_ids = checkpoint_.eos_ids;
+  parts.strategies = strategies_.get();
+  parts.metrics = metrics_.get();
+  STRATA_ASSIGN_OR_RETURN(engine_,
+                          Engine::Create(engine_options, std::move(parts)));
+
+  served_.name = name;
+  served_.config = &config;
+  served_.engine = engine_.get();
+  served_.strategies = strategies_.get();
+  served_.metrics = metrics_.get();
+  served_.tokenizer = tokenizer_.get();
+  served_.chat = chat_.get();
+  served_.backend = backend_->name();
+  served_.weight_format = checkpoint_.weight_format;
+  served_.kv_format = backend_->kv_format();
+  served_.weight_bytes = checkpoint_.weight_bytes;
+  served_.page_tokens = options.page_tokens;
+  served_.page_bytes = page_bytes;
+  return absl::OkStatus();
+}
+
+}  // namespace strata

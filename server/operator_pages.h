@@ -1,0 +1,18 @@
+#ifndef SERVER_OPERATOR_PAGES_H_
+#define SERVER_OPERATOR_PAGES_H_
+
+#include "monitoring/metrics_page.h"
+#include "server/http_server.h"
+#include "server/serving_state.h"
+
+namespace strata {
+
+// What orchestrators and Prometheus ask over HTTP: /metrics, /health/live,
+// /health/ready, and /health, which is the latter.  Health answers 200 or 503.
+// `state` and `metrics` outlive the pages.
+HttpServer::Pages OperatorPages(const ServingState* state,
+                                const MetricsPage* metrics);
+
+}  // namespace strata
+
+#endif  // SERVER_OPERATOR_PAGES_H_

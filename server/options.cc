@@ -1,0 +1,154 @@
+#include "server/options.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <limits>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/check.h"
+
+namespace strata {
+namespace {
+
+template <typename T>
+absl::Status Refuse(const char* flag, const T& value,
+                    const std::string& allowed) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, "=", value, ": allowed are ", allowed));
+}
+
+absl::Status CheckRange(const char* flag, int64_t value, int64_t low,
+                        int64_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return Refuse(flag, value, absl::StrCat(low, " to ", high));
+}
+
+absl::Status CheckOneOf(const char* flag, const std::string& value,
+                        std::initializer_list<const char*> allowed) {
+  for (const char* choice : allowed) {
+    if (value == choice) return absl::OkStatus();
+  }
+  return Refuse(flag, value, absl::StrJoin(allowed, ", "));
+}
+
+}  // namespace
+
+absl::Status ServerOptions::Validate() const {
+  constexpr int kAny = std::numeric_limits<int>::max();
+  if (model.empty()) {
+    return absl::InvalidArgumentError(
+        "--model is needed: a directory with config.json and safetensors, or a "
+        ".gguf file");
+  }
+  if (host.empty()) {
+    return absl::InvalidArgumentError("--host is empty: an address is needed");
+  }
+  STRATA_RETURN_IF_ERROR(CheckRange("grpc_port", grpc_port, 0, 65535));
+  STRATA_RETURN_IF_ERROR(CheckRange("http_port", http_port, 0, 65535));
+  if (grpc_port != 0 && grpc_port == http_port) {
+    return Refuse("http_port", http_port, "ports other than --grpc_port");
+  }
+  if (backend == "cuda") {
+    return Refuse("backend", backend,
+                  "auto, cpu: this binary is not built with CUDA");
+  }
+  STRATA_RETURN_IF_ERROR(CheckOneOf("backend", backend, {"auto", "cpu"}));
+  STRATA_RETURN_IF_ERROR(CheckRange("threads", threads, 0, 1024));
+  STRATA_RETURN_IF_ERROR(CheckOneOf("precision", precision, {"auto", "f32"}));
+  if (kv_memory_bytes <= 0) {
+    return Refuse("kv_memory", kv_memory_bytes, "1 byte and more");
+  }
+  if (page_tokens < 4 || page_tokens > 128 ||
+      (page_tokens & (page_tokens - 1)) != 0) {
+    return Refuse("page_tokens", page_tokens, "4, 8, 16, 32, 64, 128");
+  }
+  STRATA_RETURN_IF_ERROR(CheckRange("max_sequences", max_sequences, 1, 4096));
+  STRATA_RETURN_IF_ERROR(
+      CheckRange("max_batched_tokens", max_batched_tokens, 1, 65536));
+  if (max_batched_tokens < max_sequences) {
+    return Refuse("max_batched_tokens", max_batched_tokens,
+                  absl::StrCat("--max_sequences (", max_sequences,
+                               ") and more: each may need a row in a step"));
+  }
+  STRATA_RETURN_IF_ERROR(CheckRange("max_model_len", max_model_len, 0, kAny));
+  STRATA_RETURN_IF_ERROR(
+      CheckRange("max_queued_requests", max_queued_requests, 0, kAny));
+  STRATA_RETURN_IF_ERROR(
+      CheckRange("max_message_mib", max_message_mib, 1, 2047));
+  if (drain_timeout < absl::ZeroDuration()) {
+    return Refuse("drain_timeout", absl::FormatDuration(drain_timeout),
+                  "0 and more");
+  }
+  STRATA_RETURN_IF_ERROR(
+      CheckOneOf("reflection", reflection, {"auto", "on", "off"}));
+  return CheckOneOf("log_format", log_format, {"text", "json"});
+}
+
+std::string ServerOptions::ModelName() const {
+  if (!served_model_name.empty()) return served_model_name;
+  const absl::string_view path = absl::StripSuffix(model, "/");
+  const absl::string_view last = path.substr(path.rfind('/') + 1);
+  const std::string name(absl::StripSuffix(last, ".gguf"));
+  return name.empty() ? "model" : name;
+}
+
+int ServerOptions::NumThreads() const {
+  if (threads > 0) return threads;
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
+  return std::max(1, CPU_COUNT(&cores));
+}
+
+absl::StatusOr<int64_t> ParseByteSize(const std::string& text) {
+  struct Unit {
+    const char* suffix;
+    int shift;
+  };
+  absl::string_view digits = text;
+  int shift = 0;
+  for (const Unit& unit : {Unit{"KiB", 10}, Unit{"MiB", 20}, Unit{"GiB", 30}}) {
+    if (absl::ConsumeSuffix(&digits, unit.suffix)) {
+      shift = unit.shift;
+      break;
+    }
+  }
+  uint64_t count = 0;
+  const bool is_number =
+      !digits.empty() &&
+      digits.find_first_not_of("0123456789") == digits.npos &&
+      absl::SimpleAtoi(digits, &count);
+  const uint64_t max = std::numeric_limits<int64_t>::max() >> shift;
+  if (!is_number || count > max) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", text,
+        "\" is no size: allowed are whole numbers of bytes, KiB, MiB or GiB "
+        "(1GiB)"));
+  }
+  return static_cast<int64_t>(count << shift);
+}
+
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>>
+ParseNamedStrategies(const std::string& text) {
+  std::vector<std::pair<std::string, std::string>> strategies;
+  for (const absl::string_view entry :
+       absl::StrSplit(text, ';', absl::SkipEmpty())) {
+    const std::pair<std::string, std::string> named =
+        absl::StrSplit(entry, absl::MaxSplits('=', 1));
+    if (named.first.empty() || named.second.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "\"", entry, "\" is no NAME=SPEC (half=every=2;quarter=every=4)"));
+    }
+    strategies.push_back(named);
+  }
+  return strategies;
+}
+
+}  // namespace strata

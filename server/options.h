@@ -1,0 +1,58 @@
+#ifndef SERVER_OPTIONS_H_
+#define SERVER_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace strata {
+
+// What strata_server is told on its command line and in its configuration file
+// (server/flags.h): one field for each flag, with its default.
+struct ServerOptions {
+  std::string model;              // a directory or a .gguf file
+  std::string served_model_name;  // empty: the file's or directory's name
+  std::string host = "127.0.0.1";
+  int grpc_port = 8001;            // 0: a free one
+  int http_port = 8002;            // 0: a free one
+  std::string backend = "auto";    // auto, cpu
+  int threads = 0;                 // 0: all cores
+  std::string precision = "auto";  // auto, f32
+  int64_t kv_memory_bytes = int64_t{1} << 30;
+  int page_tokens = 16;
+  int max_sequences = 64;
+  int max_batched_tokens = 512;
+  int max_model_len = 0;  // 0: the model's
+  std::string default_strategy = "full";
+  // Name and spec, in the order given.
+  std::vector<std::pair<std::string, std::string>> strategies;
+  int max_queued_requests = 256;
+  int max_message_mib = 64;
+  absl::Duration drain_timeout = absl::Seconds(30);
+  std::string reflection = "auto";  // auto, on, off
+  std::string log_format = "text";  // text, json
+
+  // INVALID_ARGUMENT naming the flag, its value and what is allowed.
+  absl::Status Validate() const;
+
+  // --served_model_name, or the last part of --model without .gguf.
+  std::string ModelName() const;
+  // --threads, or the cores that this process may use.
+  int NumThreads() const;
+};
+
+// "1GiB", "512MiB", "64KiB" or "1048576": bytes.
+absl::StatusOr<int64_t> ParseByteSize(const std::string& text);
+
+// "half=every=2;quarter=every=4": names and specs.
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>>
+ParseNamedStrategies(const std::string& text);
+
+}  // namespace strata
+
+#endif  // SERVER_OPTIONS_H_
