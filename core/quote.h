@@ -1,6 +1,7 @@
 #ifndef CORE_QUOTE_H_
 #define CORE_QUOTE_H_
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -9,13 +10,12 @@
 
 namespace strata {
 
-// What a client sent, fit for an error message: in quotes, cut to 64 bytes,
-// everything but printable ASCII escaped.  At most 261 bytes.
-inline std::string Quote(std::string_view text) {
-  constexpr size_t kMaxBytes = 64;
-  const bool is_cut = text.size() > kMaxBytes;
+// What a client sent, fit for an error message: in quotes, cut to `max_bytes`,
+// everything but printable ASCII escaped.  At most 4 * max_bytes + 5 bytes.
+inline std::string Quote(std::string_view text, size_t max_bytes = 64) {
+  const bool is_cut = text.size() > max_bytes;
   return absl::StrCat("\"",
-                      absl::CHexEscape(std::string(text.substr(0, kMaxBytes))),
+                      absl::CHexEscape(std::string(text.substr(0, max_bytes))),
                       is_cut ? "...\"" : "\"");
 }
 

@@ -58,7 +58,7 @@ void Scheduler::Release(Sequence* sequence, Sequence* donor) {
   if (donor != nullptr) {
     STRATA_CHECK(donor->state == Sequence::State::kRunning);
     STRATA_CHECK(donor->prompt_done());
-    STRATA_CHECK(donor->request.prompt == sequence->request.prompt);
+    STRATA_CHECK(&donor->request == &sequence->request);
     sequence->ticket.donor = donor->ticket.number;
     donors_.emplace(donor->ticket.number, donor);
   }
@@ -72,9 +72,6 @@ void Scheduler::Remove(Sequence* sequence) {
   } else if (sequence->state == Sequence::State::kRunning) {
     const auto it = std::find(running_.begin(), running_.end(), sequence);
     STRATA_CHECK(it != running_.end());
-    if (it - running_.begin() < static_cast<ptrdiff_t>(first_decoding_)) {
-      --first_decoding_;
-    }
     running_.erase(it);
     donors_.erase(sequence->ticket.number);
     const PageTable& pages = sequence->pages;
@@ -106,15 +103,10 @@ void Scheduler::Commit(const BatchPlan& plan) {
 }
 
 void Scheduler::PlanDecoding(absl::Time now, int* budget, BatchPlan* plan) {
-  size_t at = first_decoding_;
-  for (size_t i = 0; i < running_.size(); ++i, ++at) {
-    if (at >= running_.size()) at = 0;
-    if (!IsDecoding(*running_[at])) continue;
-    if (*budget == 0) {
-      first_decoding_ = at;
-      return;
-    }
-    PlanChunk(now, running_[at], budget, plan);
+  for (Sequence* sequence : running_) {
+    if (!IsDecoding(*sequence)) continue;
+    STRATA_CHECK(*budget > 0);
+    PlanChunk(now, sequence, budget, plan);
   }
 }
 

@@ -47,8 +47,8 @@ class Scheduler {
   // REQUIRES: PagesNeeded(request) <= pool pages.  One with nothing to run must be removed before Plan.
   void Add(Sequence* sequence, absl::Time now);
 
-  // Lets a held sequence wait for admission.  `donor`: a running sample of the same prompt and strategy whose
-  // prompt is cached, or null; its whole pages of the prompt are shared at admission if it still runs then.
+  // Lets a held sequence wait for admission.  `donor`: a running sample of the same request whose prompt is
+  // cached, or null; its whole pages of the prompt are shared at admission if it still runs, under the same strategy.
   // The place in the order is that of Add.
   void Release(Sequence* sequence, Sequence* donor);
 
@@ -56,9 +56,9 @@ class Scheduler {
   // No effect on one that is.
   void Remove(Sequence* sequence);
 
-  // Admits what fits and fills `plan`: every decoding sequence one row, then prompt chunks in order of admission, all
-  // under the token budget (less than the decoding ones: they take turns).  Allocates the pages of the rows.  `plan` is
-  // empty only if nothing runs.
+  // Admits what fits and fills `plan`: every decoding sequence one row, then prompt chunks under the token budget, in
+  // order of admission.  Allocates the pages of the rows.  `plan` is empty only if nothing runs.
+  // (Decoding ones are never more than the budget: each came to decode by a row that they left over.)
   void Plan(absl::Time now, BatchPlan* plan);
 
   // Admits one sequence, the first in turn that fits, and returns it; null if there is none.  Plan does this too.
@@ -97,7 +97,6 @@ class Scheduler {
   uint64_t last_number_ = 0;
   std::set<Sequence*, ByTurn> waiting_;
   std::vector<Sequence*> running_;
-  size_t first_decoding_ = 0;  // index in running_ of the one whose turn it is when not all can decode
   absl::flat_hash_map<uint64_t, Sequence*> donors_;  // running ones named by Release, by number
 
   std::vector<KvPool::PageId> block_;  // kept for its memory

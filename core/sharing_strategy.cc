@@ -21,6 +21,8 @@ constexpr char kForms[] =
     "allowed are full, every=N, keep=R, prefix=K, leaders=0,..., "
     "sources=0,... and registered names";
 
+constexpr size_t kMaxItemBytes = 16;  // of a list, quoted in a message
+
 template <typename... Parts>
 absl::Status Refuse(std::string_view spec, const Parts&... why) {
   return absl::InvalidArgumentError(
@@ -96,7 +98,8 @@ absl::StatusOr<Map> ParseLeaders(std::string_view spec, std::string_view list,
     const std::string_view item = NextItem(&rest);
     const std::optional<uint32_t> layer = ParseNumber(item);
     if (!layer) {
-      return Refuse(spec, "not the number of a layer: ", Quote(item));
+      return Refuse(spec,
+                    "not the number of a layer: ", Quote(item, kMaxItemBytes));
     }
     if (*layer >= static_cast<uint32_t>(num_layers)) {
       return Refuse(spec, "layer ", *layer, " is not one of 0 to ",
@@ -129,7 +132,8 @@ absl::StatusOr<Map> ParseSources(std::string_view spec, std::string_view list,
     }
     if (!read) {
       return Refuse(spec, "layer ", layer,
-                    " reads what is not the number of a layer: ", Quote(item));
+                    " reads what is not the number of a layer: ",
+                    Quote(item, kMaxItemBytes));
     }
     if (*read > layer) {
       return Refuse(spec, "layer ", layer, " reads layer ", *read,
