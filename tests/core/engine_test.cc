@@ -121,7 +121,8 @@ TEST(EngineTest, EachRequestGetsWhatItGetsAlone) {
 TEST(EngineTest, SampleIIsTheSameForEveryN) {
   const TinyEngine tiny({});
   Request request = tiny.Greedy({5, 6, 7, 8, 9, 10, 11, 12, 13}, "every=2", 12);
-  request.sampling = {.seed = 99};
+  request.sampling = Sampling();
+  request.sampling.seed = 99;
   request.num_sequences = 5;
   const auto many = tiny.Run(request);
   ASSERT_EQ(many->num_sequences(), 5u);
