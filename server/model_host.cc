@@ -92,14 +92,12 @@ absl::Status ModelHost::LoadFiles(const ServerOptions& options) {
   tokenizer_ = *std::move(tokenizer);
   const TokenizerSpec& spec = tokenizer_->spec();
   if (spec.chat_template.empty()) return absl::OkStatus();
-  const absl::string_view bos =
-      spec.bos.has_value()
-          ? absl::string_view(
-                tokenizer_->Bytes(*spec.bos, /*skip_special=*/false).data(),
-                tokenizer_->Bytes(*spec.bos, /*skip_special=*/false).size())
-          : absl::string_view();
-  auto chat = ChatTemplate::Recognize(spec.chat_template,
-                                      std::string_view(bos.data(), bos.size()));
+  const auto text_of = [&](const std::optional<int32_t>& id) {
+    return id.has_value() ? tokenizer_->Bytes(*id, /*skip_special=*/false)
+                          : std::string_view();
+  };
+  auto chat = ChatTemplate::Recognize(spec.chat_template, text_of(spec.bos),
+                                      text_of(spec.eos));
   // A model without a known template still serves text and tokens.
   served_.chat_error = chat.status();
   if (chat.ok()) chat_ = *std::move(chat);
