@@ -1,0 +1,448 @@
+#include "server/request.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "server/grpc_status.h"
+#include "tests/server/served_tiny_model.h"
+
+namespace strata {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr int kVocab = 384;  // of llama-tied
+
+using Change = std::function<void(v1::GenerateRequest*)>;
+
+class RequestTest : public testing::Test {
+ protected:
+  static v1::GenerateRequest Minimal() {
+    v1::GenerateRequest message;
+    message.mutable_tokens()->add_ids(3);
+    message.mutable_tokens()->add_ids(kVocab - 1);
+    return message;
+  }
+  absl::StatusOr<Request> Parse(const v1::GenerateRequest& message) {
+    return ToRequest(served_.model, message, absl::InfiniteFuture());
+  }
+  absl::StatusOr<Request> Parse(const Change& change) {
+    v1::GenerateRequest message = Minimal();
+    change(&message);
+    return Parse(message);
+  }
+  // The message says `words`.
+  void ExpectRefused(const Change& change, absl::StatusCode code,
+                     const std::string& words) {
+    const absl::StatusOr<Request> request = Parse(change);
+    ASSERT_FALSE(request.ok()) << words;
+    EXPECT_EQ(request.status().code(), code) << request.status();
+    const grpc::Status shown = ToGrpcStatus(request.status());
+    EXPECT_NE(shown.error_message().find(words), std::string::npos)
+        << shown.error_message() << "\nlacks: " << words;
+  }
+  void ExpectInvalid(const Change& change, const std::string& words) {
+    ExpectRefused(change, absl::StatusCode::kInvalidArgument, words);
+  }
+
+  ServedTinyModel served_;
+};
+
+TEST_F(RequestTest, UnsetFieldsHaveTheirDefaults) {
+  const absl::StatusOr<Request> request = Parse(Minimal());
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->kind, Request::Kind::kGenerate);
+  EXPECT_EQ(request->prompt, (std::vector<int32_t>{3, kVocab - 1}));
+  EXPECT_EQ(request->label, "");
+  EXPECT_EQ(request->strategy.canonical(), "full");
+  EXPECT_EQ(request->sampling.temperature, 1.0f);
+  EXPECT_EQ(request->sampling.top_p, 1.0f);
+  EXPECT_EQ(request->sampling.top_k, 0);
+  EXPECT_EQ(request->sampling.min_p, 0.0f);
+  EXPECT_FALSE(request->sampling.has_penalties());
+  EXPECT_EQ(request->num_sequences, 1);
+  EXPECT_FALSE(request->num_top_logprobs.has_value());
+  EXPECT_EQ(request->priority, 0);
+  EXPECT_FALSE(request->tokens_only);
+  EXPECT_EQ(request->deadline, absl::InfiniteFuture());
+  EXPECT_NE(request->sampling.seed, Parse(Minimal())->sampling.seed);
+}
+
+TEST_F(RequestTest, EveryFieldArrives) {
+  v1::GenerateRequest message = Minimal();
+  message.set_model("tiny");
+  message.set_request_id("mine");
+  message.mutable_strategy()->set_spec("every=2");
+  message.mutable_strategy()->set_floor("leaders=0,4");
+  v1::Sampling* sampling = message.mutable_sampling();
+  sampling->set_temperature(0.5f);
+  sampling->set_top_p(0.9f);
+  sampling->set_top_k(7);
+  sampling->set_min_p(0.1f);
+  sampling->set_repetition_penalty(1.5f);
+  sampling->set_presence_penalty(-2.0f);
+  sampling->set_frequency_penalty(2.0f);
+  sampling->set_seed(0xFFFFFFFFFFFFFFFF);
+  (*sampling->mutable_logit_bias())[9] = -3.0f;
+  (*sampling->mutable_logit_bias())[4] = 100.0f;
+  for (int id : {8, 2, 8}) sampling->add_allowed_token_ids(id);
+  v1::Stopping* stopping = message.mutable_stopping();
+  stopping->set_max_tokens(5);
+  stopping->set_min_tokens(5);
+  stopping->add_stop("b");
+  stopping->add_stop("a");
+  for (int id : {6, 1, 6}) stopping->add_stop_token_ids(id);
+  stopping->set_ignore_eos(true);
+  stopping->set_include_stop(true);
+  message.set_num_sequences(128);
+  message.set_top_logprobs(20);
+  message.set_priority(-9);
+  message.set_cache_salt("salt");
+  message.set_bypass_prefix_cache(true);
+  message.set_tokens_only(true);
+  const absl::Time deadline = absl::FromUnixSeconds(2000000000);
+
+  const auto request = ToRequest(served_.model, message, deadline);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->label, "mine");
+  EXPECT_EQ(request->strategy.canonical(), "every=2");
+  const Sampling& s = request->sampling;
+  EXPECT_EQ(s.temperature, 0.5f);
+  EXPECT_EQ(s.top_p, 0.9f);
+  EXPECT_EQ(s.top_k, 7);
+  EXPECT_EQ(s.min_p, 0.1f);
+  EXPECT_EQ(s.repetition_penalty, 1.5f);
+  EXPECT_EQ(s.presence_penalty, -2.0f);
+  EXPECT_EQ(s.frequency_penalty, 2.0f);
+  EXPECT_EQ(s.seed, 0xFFFFFFFFFFFFFFFF);
+  ASSERT_EQ(s.logit_bias.size(), 2u);
+  EXPECT_EQ(s.logit_bias[0].token, 4);
+  EXPECT_EQ(s.logit_bias[0].bias, 100.0f);
+  EXPECT_EQ(s.logit_bias[1].token, 9);
+  EXPECT_EQ(s.logit_bias[1].bias, -3.0f);
+  EXPECT_EQ(s.allowed_tokens, (std::vector<int32_t>{2, 8}));
+  const Stopping& t = request->stopping;
+  EXPECT_EQ(t.min_tokens, 5);
+  EXPECT_EQ(t.stop, (std::vector<std::string>{"b", "a"}));
+  EXPECT_EQ(t.stop_tokens, (std::vector<int32_t>{1, 6}));
+  EXPECT_TRUE(t.ignore_eos);
+  EXPECT_TRUE(t.include_stop);
+  EXPECT_EQ(MaxTokensOf(message), 5u);
+  EXPECT_EQ(request->num_sequences, 128);
+  EXPECT_EQ(request->num_top_logprobs, 20);
+  EXPECT_EQ(request->priority, -9);
+  EXPECT_TRUE(request->tokens_only);
+  EXPECT_EQ(request->deadline, deadline);
+}
+
+TEST_F(RequestTest, SamplingOutOfRangeIsRefusedByName) {
+  using S = v1::Sampling;
+  struct Field {
+    const char* name;
+    void (S::*set)(float);
+    std::vector<float> good, bad;
+  };
+  const float above_1 = std::nextafter(1.0f, 2.0f);
+  const float above_2 = std::nextafter(2.0f, 3.0f);
+  const Field fields[] = {
+      {"temperature", &S::set_temperature, {0, -0.0f, 1e-30f, 100}, {-1e-6f}},
+      {"top_p", &S::set_top_p, {1e-6f, 1}, {0, -0.5f, above_1}},
+      {"min_p", &S::set_min_p, {0, 1}, {-1e-6f, above_1}},
+      {"repetition_penalty", &S::set_repetition_penalty, {1e-3f, 50}, {0, -1}},
+      {"presence_penalty",
+       &S::set_presence_penalty,
+       {-2, 2},
+       {-above_2, above_2}},
+      {"frequency_penalty",
+       &S::set_frequency_penalty,
+       {-2, 2},
+       {-above_2, above_2}},
+  };
+  for (const Field& field : fields) {
+    for (float value : field.good) {
+      const auto request = Parse([&](v1::GenerateRequest* m) {
+        (m->mutable_sampling()->*field.set)(value);
+      });
+      EXPECT_TRUE(request.ok()) << field.name << value << request.status();
+    }
+    std::vector<float> bad = field.bad;
+    for (float value : {kNan, kInf, -kInf}) bad.push_back(value);
+    for (float value : bad) {
+      ExpectInvalid(
+          [&](v1::GenerateRequest* m) {
+            (m->mutable_sampling()->*field.set)(value);
+          },
+          std::string(field.name) + " is ");
+    }
+  }
+}
+
+TEST_F(RequestTest, TinyTemperaturesAreGreedyAndAHugeTopKIsAll) {
+  const auto request = Parse([](v1::GenerateRequest* m) {
+    m->mutable_sampling()->set_temperature(1e-30f);
+    m->mutable_sampling()->set_top_k(0xFFFFFFFF);
+  });
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(request->sampling.temperature, 0.0f);
+  EXPECT_EQ(request->sampling.top_k, 0);
+}
+
+TEST_F(RequestTest, TokenIdsAreWithinTheVocabulary) {
+  for (uint32_t id : {uint32_t{kVocab}, 0x80000000u, 0xFFFFFFFFu}) {
+    const std::string words = "token id " + std::to_string(id);
+    ExpectInvalid(
+        [&](v1::GenerateRequest* m) { m->mutable_tokens()->add_ids(id); },
+        "prompt: " + words + " at 2");
+    ExpectInvalid(
+        [&](v1::GenerateRequest* m) {
+          m->mutable_stopping()->add_stop_token_ids(id);
+        },
+        "stop_token_ids: " + words);
+    ExpectInvalid(
+        [&](v1::GenerateRequest* m) {
+          m->mutable_sampling()->add_allowed_token_ids(id);
+        },
+        "allowed_token_ids: " + words);
+    ExpectInvalid(
+        [&](v1::GenerateRequest* m) {
+          (*m->mutable_sampling()->mutable_logit_bias())[id] = 1;
+        },
+        "logit_bias: " + words);
+  }
+  for (float bias : {kNan, kInf, -kInf}) {
+    ExpectInvalid(
+        [&](v1::GenerateRequest* m) {
+          (*m->mutable_sampling()->mutable_logit_bias())[5] = bias;
+        },
+        "logit_bias of token 5");
+  }
+}
+
+TEST_F(RequestTest, StoppingIsChecked) {
+  ExpectInvalid(
+      [](v1::GenerateRequest* m) { m->mutable_stopping()->set_max_tokens(0); },
+      "max_tokens is 0");
+  ExpectInvalid(
+      [](v1::GenerateRequest* m) {
+        m->mutable_stopping()->set_max_tokens(4);
+        m->mutable_stopping()->set_min_tokens(5);
+      },
+      "min_tokens is 5, must be at most max_tokens, 4");
+  ExpectInvalid(
+      [](v1::GenerateRequest* m) { m->mutable_stopping()->add_stop(""); },
+      "stop has an empty string");
+  ExpectInvalid(
+      [](v1::GenerateRequest* m) {
+        for (int i = 0; i < 17; ++i) m->mutable_stopping()->add_stop("x");
+      },
+      "stop has 17 strings, at most 16");
+  ExpectInvalid(
+      [](v1::GenerateRequest* m) {
+        m->mutable_stopping()->add_stop(std::string(257, 'x'));
+      },
+      "257 bytes, at most 256");
+  EXPECT_TRUE(Parse([](v1::GenerateRequest* m) {
+                for (int i = 0; i < 16; ++i) {
+                  m->mutable_stopping()->add_stop(std::string(256, 'x'));
+                }
+              }).ok());
+  const auto most = Parse([](v1::GenerateRequest* m) {
+    m->mutable_stopping()->set_min_tokens(0xFFFFFFFF);
+  });
+  ASSERT_TRUE(most.ok());
+  EXPECT_EQ(most->stopping.min_tokens, INT32_MAX);
+}
+
+TEST_F(RequestTest, CountsAreBounded) {
+  ExpectInvalid([](v1::GenerateRequest* m) { m->set_num_sequences(129); },
+                "num_sequences is 129, must be at most 128");
+  ExpectInvalid(
+      [](v1::GenerateRequest* m) { m->set_num_sequences(0xFFFFFFFF); },
+      "num_sequences");
+  ExpectInvalid([](v1::GenerateRequest* m) { m->set_top_logprobs(21); },
+                "top_logprobs is 21, must be at most 20");
+  ExpectInvalid(
+      [](v1::GenerateRequest* m) { m->set_request_id(std::string(257, 'r')); },
+      "request_id");
+}
+
+TEST_F(RequestTest, ThePromptIsNotEmpty) {
+  ExpectInvalid([](v1::GenerateRequest* m) { m->clear_prompt(); },
+                "the prompt is missing");
+  ExpectInvalid(
+      [](v1::GenerateRequest* m) { m->mutable_tokens()->clear_ids(); },
+      "the prompt is empty");
+  ExpectInvalid([](v1::GenerateRequest* m) { m->set_text(""); },
+                "text is empty");
+  ExpectInvalid([](v1::GenerateRequest* m) { m->mutable_chat(); },
+                "chat.messages is empty");
+}
+
+TEST_F(RequestTest, StrategiesAreChecked) {
+  ExpectInvalid(
+      [](v1::GenerateRequest* m) { m->mutable_strategy()->set_spec("evry=2"); },
+      "strategy.spec: ");
+  ExpectInvalid(
+      [](v1::GenerateRequest* m) { m->mutable_strategy()->set_floor("half"); },
+      "strategy.floor: ");
+  ExpectInvalid(
+      [](v1::GenerateRequest* m) {
+        m->mutable_strategy()->set_spec("every=2");
+        m->mutable_strategy()->set_floor("leaders=0,3");
+      },
+      "strategy.floor: the leaders of \"leaders=0,3\"");
+  ExpectRefused(
+      [](v1::GenerateRequest* m) { m->mutable_strategy()->add_switches(); },
+      absl::StatusCode::kUnimplemented, "planned switches");
+  ASSERT_TRUE(served_.tiny.strategies->Register("half", "every=2").ok());
+  const auto named = Parse(
+      [](v1::GenerateRequest* m) { m->mutable_strategy()->set_spec("half"); });
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_EQ(named->strategy.canonical(), "every=2");
+  EXPECT_EQ(named->strategy_label,
+            served_.tiny.strategies->LabelOf(named->strategy));
+  EXPECT_NE(named->strategy_label, 0);
+}
+
+TEST_F(RequestTest, OtherModelsAreNotFound) {
+  ExpectRefused([](v1::GenerateRequest* m) { m->set_model("gpt"); },
+                absl::StatusCode::kNotFound, "model \"gpt\" is not served");
+}
+
+TEST_F(RequestTest, WhatAClientSentIsQuotedCutAndEscaped) {
+  const std::string long_text = std::string(1000, 'z') + "END";
+  for (const Change& change : std::vector<Change>{
+           [&](v1::GenerateRequest* m) { m->set_model("\n" + long_text); },
+           [&](v1::GenerateRequest* m) {
+             m->mutable_strategy()->set_spec("\n" + long_text);
+           },
+           [&](v1::GenerateRequest* m) {
+             m->mutable_stopping()->add_stop("\n" + long_text);
+           },
+           [&](v1::GenerateRequest* m) {
+             m->set_request_id("\n" + long_text);
+           }}) {
+    const auto request = Parse(change);
+    ASSERT_FALSE(request.ok());
+    const std::string shown(request.status().message());
+    EXPECT_LE(shown.size(), 512u);
+    EXPECT_EQ(shown.find('\n'), std::string::npos) << shown;
+    EXPECT_EQ(shown.find("END"), std::string::npos) << shown;
+    EXPECT_NE(shown.find("\\nzzz"), std::string::npos) << shown;
+  }
+}
+
+TEST_F(RequestTest, TextBecomesTokensWithBos) {
+  const auto request =
+      Parse([](v1::GenerateRequest* m) { m->set_text("a<end>"); });
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->prompt,
+            (std::vector<int32_t>{kByteBos, 'a', '<', 'e', 'n', 'd', '>'}));
+  const auto special = Parse([](v1::GenerateRequest* m) {
+    m->set_text("a<end>");
+    m->set_parse_special(true);
+  });
+  ASSERT_TRUE(special.ok()) << special.status();
+  EXPECT_EQ(special->prompt, (std::vector<int32_t>{kByteBos, 'a', kByteEnd}));
+}
+
+TEST_F(RequestTest, ContentsOfAChatNeverBecomeControlTokens) {
+  v1::GenerateRequest message;
+  v1::ChatMessage* words = message.mutable_chat()->add_messages();
+  words->set_role("u");
+  words->set_content("<end>");
+  const auto request = Parse(message);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->prompt,
+            (std::vector<int32_t>{'[', 'u', ']', '<', 'e', 'n', 'd', '>',
+                                  kByteEnd, '[', 'b', 'o', 't', ']'}));
+  message.mutable_chat()->set_no_generation_prompt(true);
+  EXPECT_EQ(Parse(message)->prompt.size(), 9u);
+}
+
+TEST_F(RequestTest, TokenizeGivesWhatGenerateRuns) {
+  v1::TokenizeRequest tokenize;
+  v1::GenerateRequest generate;
+  tokenize.set_text("x<end>");
+  generate.set_text("x<end>");
+  EXPECT_EQ(*ToTokens(served_.model, tokenize), Parse(generate)->prompt);
+  tokenize.set_parse_special(true);
+  generate.set_parse_special(true);
+  EXPECT_EQ(*ToTokens(served_.model, tokenize), Parse(generate)->prompt);
+  for (v1::Chat* chat : {tokenize.mutable_chat(), generate.mutable_chat()}) {
+    chat->add_messages()->set_content("hi");
+  }
+  EXPECT_EQ(*ToTokens(served_.model, tokenize), Parse(generate)->prompt);
+  EXPECT_EQ(ToTokens(served_.model, v1::TokenizeRequest()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(RequestTest, TextNeedsATokenizerAndChatATemplate) {
+  served_.model.chat = nullptr;
+  served_.model.chat_error = absl::UnimplementedError("known: ChatML");
+  const Change chat = [](v1::GenerateRequest* m) {
+    m->mutable_chat()->add_messages()->set_content("hi");
+  };
+  ExpectRefused(chat, absl::StatusCode::kFailedPrecondition, "known: ChatML");
+  served_.model.tokenizer = nullptr;
+  ExpectRefused(chat, absl::StatusCode::kFailedPrecondition, "no tokenizer");
+  ExpectRefused([](v1::GenerateRequest* m) { m->set_text("hi"); },
+                absl::StatusCode::kFailedPrecondition, "no tokenizer");
+  ExpectRefused(
+      [](v1::GenerateRequest* m) { m->mutable_stopping()->add_stop("x"); },
+      absl::StatusCode::kFailedPrecondition, "no tokenizer");
+  v1::TokenizeRequest tokenize;
+  tokenize.set_text("hi");
+  EXPECT_EQ(ToTokens(served_.model, tokenize).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(Parse(Minimal()).ok());
+}
+
+TEST_F(RequestTest, ScoreIsCheckedTheSameWay) {
+  const auto parse = [&](const std::function<void(v1::ScoreRequest*)>& change) {
+    v1::ScoreRequest message;
+    message.mutable_tokens()->add_ids(3);
+    change(&message);
+    return ToRequest(served_.model, message, absl::InfiniteFuture());
+  };
+  const auto plain = parse(
+      [](v1::ScoreRequest* m) { m->mutable_strategy()->set_spec("prefix=3"); });
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_EQ(plain->kind, Request::Kind::kScore);
+  EXPECT_EQ(plain->num_top_logprobs, 0);
+  EXPECT_EQ(plain->strategy.canonical(), "prefix=3");
+  const auto tops = parse([](v1::ScoreRequest* m) {
+    m->set_text("ab");
+    m->set_top_logprobs(4);
+  });
+  ASSERT_TRUE(tops.ok()) << tops.status();
+  EXPECT_EQ(tops->prompt, (std::vector<int32_t>{kByteBos, 'a', 'b'}));
+  EXPECT_EQ(tops->num_top_logprobs, 4);
+
+  const auto code = [&](const std::function<void(v1::ScoreRequest*)>& change) {
+    return parse(change).status().code();
+  };
+  using Code = absl::StatusCode;
+  EXPECT_EQ(code([](v1::ScoreRequest* m) { m->set_model("x"); }),
+            Code::kNotFound);
+  EXPECT_EQ(code([](v1::ScoreRequest* m) { m->clear_prompt(); }),
+            Code::kInvalidArgument);
+  EXPECT_EQ(code([](v1::ScoreRequest* m) { m->set_text(""); }),
+            Code::kInvalidArgument);
+  EXPECT_EQ(
+      code([](v1::ScoreRequest* m) { m->mutable_tokens()->add_ids(kVocab); }),
+      Code::kInvalidArgument);
+  EXPECT_EQ(code([](v1::ScoreRequest* m) { m->set_top_logprobs(21); }),
+            Code::kInvalidArgument);
+  EXPECT_EQ(
+      code([](v1::ScoreRequest* m) { m->mutable_strategy()->add_switches(); }),
+      Code::kUnimplemented);
+}
+
+}  // namespace
+}  // namespace strata
