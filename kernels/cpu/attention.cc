@@ -14,6 +14,7 @@ namespace strata::cpu {
 namespace {
 
 constexpr int kSplitTiles = kSplitTokens / KvPages::kTileTokens;
+constexpr int kAheadTiles = kBlockTokens / KvPages::kTileTokens;
 constexpr int kSlackFloats = 16;  // kernels may read a vector beyond values
 
 int RoundUp(int n, int unit) { return (n + unit - 1) / unit * unit; }
@@ -119,10 +120,11 @@ void JoinTiles(const KvPages& pages, const int32_t* page_numbers, int count,
   }
 }
 
-// Finds the tiles with positions [first, first + num_keys) of a sequence.
+// Finds the tiles with positions [first, first + num_keys) of a sequence, and
+// what the kernel may prefetch: the next ones up to position `end`.
 void FindTiles(const KvPages& pages, const int32_t* page_table, int kv_head,
-               int64_t first, int num_keys, std::byte* copies,
-               const std::byte** tiles /*[kSplitTiles]*/) {
+               int64_t first, int num_keys, int64_t end, std::byte* copies,
+               const std::byte** tiles /*[kSplitTiles + kAheadTiles]*/) {
   constexpr int kTile = KvPages::kTileTokens;
   const int page_tokens = pages.layout().page_tokens;
   for (int key = 0; key < num_keys; key += kTile) {
@@ -138,6 +140,14 @@ void FindTiles(const KvPages& pages, const int32_t* page_table, int kv_head,
         copies + key / kTile * (kTile / page_tokens) * 2 * pages.tile_bytes();
     JoinTiles(pages, page, count, kv_head, copy);
     tile = copy;
+  }
+  const int num_tiles = (num_keys + kTile - 1) / kTile;
+  for (int i = num_tiles; i < num_tiles + kAheadTiles; ++i) {
+    const int64_t key = first + i * kTile;
+    const bool is_next = page_tokens >= kTile && key < end;
+    tiles[i] = is_next ? pages.Tile(page_table[key / page_tokens], kv_head,
+                                    key % page_tokens / kTile)
+                       : tiles[0];
   }
 }
 
@@ -166,7 +176,8 @@ class AttentionWorker {
       Clear(shape_.RecordAt(workspace_.totals, r), shape_.head_dim);
     }
     for (int split = task.first_split; split < task.end_split; ++split) {
-      const int first_row = AttendSplit(tile, chunk, split);
+      const int first_row = AttendSplit(tile, chunk, split,
+                                        int64_t{task.end_split} * kSplitTokens);
       for (int r = first_row; r < rows; ++r) {
         const Record result = {workspace_.acc + r * shape_.acc_stride,
                                workspace_.max + r, workspace_.sum + r};
@@ -234,20 +245,22 @@ class AttentionWorker {
     }
   }
 
-  // Results go to the workspace.  Returns the first query row that sees a key
-  // of the split.
-  int AttendSplit(const AttentionTile& tile, const StepChunk& chunk,
-                  int split) {
+  // Results go to the workspace.  `end`: of the positions the task will read.
+  // Returns the first query row that sees a key of the split.
+  int AttendSplit(const AttentionTile& tile, const StepChunk& chunk, int split,
+                  int64_t end) {
     const int64_t first_key = int64_t{split} * kSplitTokens;
     const int64_t first_num_keys =
         chunk.first_position + tile.first_row + 1 - first_key;
     const int num_keys = static_cast<int>(
         std::min<int64_t>(kSplitTokens, first_num_keys + tile.num_rows - 1));
-    const std::byte* tiles[kSplitTiles];
+    const std::byte* tiles[kSplitTiles + kAheadTiles];
     const int32_t* page_table =
         chunk.page_table +
         int64_t{args_.step->SlotOf(chunk, args_.layer)} * chunk.blocks_stride;
-    FindTiles(pages_, page_table, tile.kv_head, first_key, num_keys,
+    end = std::min<int64_t>(
+        end, chunk.first_position + tile.first_row + tile.num_rows);
+    FindTiles(pages_, page_table, tile.kv_head, first_key, num_keys, end,
               workspace_.tiles, tiles);
     kernel_.attend({
         .type = pages_.type(),

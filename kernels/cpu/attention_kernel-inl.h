@@ -12,7 +12,10 @@
 namespace strata::cpu {
 namespace {
 
-constexpr int kMaxRegisterRows = 6;
+// Memory is asked for a block before it is needed.
+constexpr int kAheadTiles = kBlockTokens / 16;
+
+inline void Prefetch(const std::byte* p) { __builtin_prefetch(p, 0, 2); }
 
 // Scores of C vectors of keys from vector `first` of the block on, for R rows.
 template <class S, KvType kType, int R, int C>
@@ -25,18 +28,23 @@ void ScoreKeys(const AttentionSplit& split, const std::byte* const* tiles,
   const int q_stride = kDot ? split.head_dim / 2 : split.head_dim;
   const float* q = static_cast<const float*>(split.q) + row * q_stride;
   const float* keys[C];
+  const std::byte* ahead[C];
   V sums[R][C];
 #pragma GCC unroll 8
   for (int c = 0; c < C; ++c) {
     const int key = (first + c) * S::kLanes;
     keys[c] = reinterpret_cast<const float*>(tiles[key / 16]) + key % 16;
+    ahead[c] = tiles[key / 16 + kAheadTiles];
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) sums[r][c] = S::Set1(0.0f);
   }
   for (int i = 0; i < steps; ++i) {
     V k[C];
 #pragma GCC unroll 8
-    for (int c = 0; c < C; ++c) k[c] = S::Load(keys[c] + i * 16);
+    for (int c = 0; c < C; ++c) {
+      k[c] = S::Load(keys[c] + i * 16);
+      if (c * S::kLanes % 16 == 0) Prefetch(ahead[c] + i * 64);
+    }
     if constexpr (kType == KvType::kF32) {
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
@@ -86,8 +94,8 @@ template <class S, KvType kType, int R, int C>
 void AddValues(const AttentionSplit& split, const std::byte* const* tiles,
                const float* scales, int row, int dim, int first, int end) {
   using V = typename S::V;
-  const int64_t tile_bytes =
-      int64_t{16} * split.head_dim * (kType == KvType::kF32 ? 4 : 2);
+  constexpr int kElementBytes = kType == KvType::kF32 ? 4 : 2;
+  const int64_t tile_bytes = int64_t{16} * split.head_dim * kElementBytes;
   const float* p = split.scores + row * kBlockTokens;
   float* acc = split.acc + row * split.acc_stride + dim;
   V sums[R][C];
@@ -102,18 +110,20 @@ void AddValues(const AttentionSplit& split, const std::byte* const* tiles,
   }
   for (int key = first; key < end;) {
     const std::byte* values = tiles[key / 16] + tile_bytes;
+    const std::byte* ahead = tiles[key / 16 + kAheadTiles] + tile_bytes;
     const int tile_end = (key | 15) + 1 < end ? (key | 15) + 1 : end;
     for (; key < tile_end; ++key) {
       const int at = (key & 15) * split.head_dim + dim;
       V v[C];
 #pragma GCC unroll 8
       for (int c = 0; c < C; ++c) {
+        const int offset = kElementBytes * (at + c * S::kLanes);
         if constexpr (kType == KvType::kF32) {
-          v[c] = S::Load(reinterpret_cast<const float*>(values) + at +
-                         c * S::kLanes);
+          v[c] = S::Load(reinterpret_cast<const float*>(values + offset));
         } else {
-          v[c] = S::LoadBf16(values + 2 * (at + c * S::kLanes));
+          v[c] = S::LoadBf16(values + offset);
         }
+        if (c * S::kLanes * kElementBytes % 64 == 0) Prefetch(ahead + offset);
       }
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {

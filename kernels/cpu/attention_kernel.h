@@ -26,7 +26,9 @@ struct AttentionSplit {
   int num_keys = 0;  // > 0; that the last position sees
   // Keys [16 i, 16 i + 16), the tiles of KvPages (with T = 16); what lies
   // behind num_keys is not used.
-  const std::byte* const* tiles = nullptr;  // [ceil(num_keys / 16)]
+  // Behind them are those of the block that is read next, or any others.
+  const std::byte* const* tiles =
+      nullptr;  // [ceil(num_keys / 16) + kBlockTokens / 16]
   // Queries times scale, f32 or (AttentionKernel::bf16_queries, with bf16
   // pages) pairs of bf16.
   const void* q = nullptr;  // [rows, head_dim]
