@@ -25,13 +25,14 @@ using B = GgufBuilder;
 // The keys of a small model; each may be left out or replaced.
 struct Keys {
   std::string architecture = "llama";
-  std::string without;  // this key
+  std::string without = "";  // this key
   std::function<void(B*)> change = [](B*) {};
 
   std::string Build() const {
     B builder;
     const std::string p = architecture + ".";
-    if (without != "general.architecture") builder.String("general.architecture", architecture);
+    if (without != "general.architecture")
+      builder.String("general.architecture", architecture);
     const auto u32 = [&](const std::string& key, uint32_t value) {
       if (key != without) builder.U32(p + key, value);
     };
@@ -41,9 +42,11 @@ struct Keys {
     u32("feed_forward_length", 96);
     u32("attention.head_count", 6);
     u32("attention.head_count_kv", 2);
-    if (without != "eps") builder.F32(p + "attention.layer_norm_rms_epsilon", 1e-5f);
+    if (without != "eps")
+      builder.F32(p + "attention.layer_norm_rms_epsilon", 1e-5f);
     if (without != "token_embd.weight") {
-      builder.Tensor("token_embd.weight", {48, 100}, 0, std::string(48 * 100 * 4, '\0'));
+      builder.Tensor("token_embd.weight", {48, 100}, 0,
+                     std::string(48 * 100 * 4, '\0'));
     }
     change(&builder);
     return builder.Build();
@@ -81,7 +84,8 @@ TEST_F(GgufConfigTest, ReadsLlamaWithDefaults) {
   EXPECT_TRUE(config.tied_embeddings);
   EXPECT_EQ(config.rope_inv_freq, RopeInvFreq(10000.0f, 8));
   EXPECT_FALSE(llama->has_qkv_bias);
-  EXPECT_EQ(Parse({.without = "attention.head_count_kv"})->config.num_kv_heads, 6);
+  EXPECT_EQ(Parse({.without = "attention.head_count_kv"})->config.num_kv_heads,
+            6);
 }
 
 TEST_F(GgufConfigTest, ReadsOtherArchitectures) {
@@ -102,29 +106,43 @@ TEST_F(GgufConfigTest, ReadsOtherArchitectures) {
 
 TEST_F(GgufConfigTest, ReadsRopeScaling) {
   const std::vector<float> plain = RopeInvFreq(10000.0f, 8);
-  EXPECT_EQ(Parse({.change = [](B* b) {
-                    b->String("llama.rope.scaling.type", "none").F32("llama.rope.scaling.factor", 4.0f);
-                  }})->config.rope_inv_freq,
-            plain);
-  EXPECT_EQ(Parse({.change = [](B* b) {
-                    b->String("llama.rope.scaling.type", "linear").F32("llama.rope.scaling.factor", 4.0f);
-                  }})->config.rope_inv_freq,
-            ScaleLinear(4.0, plain));
-  EXPECT_EQ(Parse({.change = [](B* b) { b->F32("llama.rope.scale_linear", 2.0f); }})
+  EXPECT_EQ(Parse({.change =
+                       [](B* b) {
+                         b->String("llama.rope.scaling.type", "none")
+                             .F32("llama.rope.scaling.factor", 4.0f);
+                       }})
                 ->config.rope_inv_freq,
-            ScaleLinear(2.0, plain));
+            plain);
+  EXPECT_EQ(Parse({.change =
+                       [](B* b) {
+                         b->String("llama.rope.scaling.type", "linear")
+                             .F32("llama.rope.scaling.factor", 4.0f);
+                       }})
+                ->config.rope_inv_freq,
+            ScaleLinear(4.0, plain));
+  EXPECT_EQ(
+      Parse({.change = [](B* b) { b->F32("llama.rope.scale_linear", 2.0f); }})
+          ->config.rope_inv_freq,
+      ScaleLinear(2.0, plain));
   const std::vector<float> factors = {1.0f, 2.0f, 3.0f, 8.0f};
   std::vector<float> want = plain;
   for (size_t i = 0; i < want.size(); ++i) want[i] /= factors[i];
-  EXPECT_EQ(Parse({.change = [&](B* b) {
-                    b->Tensor("rope_freqs.weight", {4}, 0, Quantize(DType::kF32, factors));
-                  }})->config.rope_inv_freq,
+  EXPECT_EQ(Parse({.change =
+                       [&](B* b) {
+                         b->Tensor("rope_freqs.weight", {4}, 0,
+                                   Quantize(DType::kF32, factors));
+                       }})
+                ->config.rope_inv_freq,
             want);
 }
 
 TEST_F(GgufConfigTest, AllowsAWindowAsLongAsTheContext) {
-  EXPECT_TRUE(Parse({.change = [](B* b) { b->U32("llama.attention.sliding_window", 512); }}).ok());
-  EXPECT_TRUE(Parse({.change = [](B* b) { b->U32("llama.attention.sliding_window", 0); }}).ok());
+  EXPECT_TRUE(Parse({.change = [](B* b) {
+                b->U32("llama.attention.sliding_window", 512);
+              }}).ok());
+  EXPECT_TRUE(Parse({.change = [](B* b) {
+                b->U32("llama.attention.sliding_window", 0);
+              }}).ok());
 }
 
 TEST_F(GgufConfigTest, Refuses) {
@@ -136,50 +154,90 @@ TEST_F(GgufConfigTest, Refuses) {
     const char* message;
     absl::StatusCode code;
   };
-  const auto with = [](std::function<void(B*)> change) { return Keys{.change = std::move(change)}; };
+  const auto with = [](std::function<void(B*)> change) {
+    return Keys{.change = std::move(change)};
+  };
   const std::vector<Case> cases = {
-      {{.architecture = "gemma3"}, "general.architecture \"gemma3\" is not supported", kUnimplemented},
-      {{.without = "general.architecture"}, "general.architecture is missing", kInvalid},
-      {with([](B* b) { b->String("general.type", "adapter"); }), "\"adapter\"", kUnimplemented},
-      {with([](B* b) { b->Pair("split.count", B::kU16, Bytes<uint16_t>(2)); }), "one of 2 parts",
+      {{.architecture = "gemma3"},
+       "general.architecture \"gemma3\" is not supported",
        kUnimplemented},
-      {with([](B* b) { b->U32("llama.attention.sliding_window", 511); }), "sliding_window 511",
+      {{.without = "general.architecture"},
+       "general.architecture is missing",
+       kInvalid},
+      {with([](B* b) { b->String("general.type", "adapter"); }), "\"adapter\"",
        kUnimplemented},
-      {with([](B* b) { b->U32("llama.expert_count", 8); }), "expert_count 8", kUnimplemented},
-      {with([](B* b) { b->Bool("llama.attention.causal", false); }), "causal", kUnimplemented},
-      {with([](B* b) { b->U32("llama.rope.dimension_count", 4); }), "dimension_count 4", kUnimplemented},
-      {with([](B* b) { b->U32("llama.attention.value_length", 4); }), "value_length 4", kUnimplemented},
-      {with([](B* b) { b->String("llama.rope.scaling.type", "yarn"); }), "\"yarn\"", kUnimplemented},
-      {with([](B* b) { b->F32("llama.rope.scaling.factor", 0.0f); }), "factor is 0", kInvalid},
-      {with([=](B* b) { b->F32("llama.rope.freq_base", nan); }), "freq_base is nan", kInvalid},
-      {with([](B* b) { b->Tensor("rope_freqs.weight", {3}, 0, std::string(12, '\1')); }),
+      {with([](B* b) { b->Pair("split.count", B::kU16, Bytes<uint16_t>(2)); }),
+       "one of 2 parts", kUnimplemented},
+      {with([](B* b) { b->U32("llama.attention.sliding_window", 511); }),
+       "sliding_window 511", kUnimplemented},
+      {with([](B* b) { b->U32("llama.expert_count", 8); }), "expert_count 8",
+       kUnimplemented},
+      {with([](B* b) { b->Bool("llama.attention.causal", false); }), "causal",
+       kUnimplemented},
+      {with([](B* b) { b->U32("llama.rope.dimension_count", 4); }),
+       "dimension_count 4", kUnimplemented},
+      {with([](B* b) { b->U32("llama.attention.value_length", 4); }),
+       "value_length 4", kUnimplemented},
+      {with([](B* b) { b->String("llama.rope.scaling.type", "yarn"); }),
+       "\"yarn\"", kUnimplemented},
+      {with([](B* b) { b->F32("llama.rope.scaling.factor", 0.0f); }),
+       "factor is 0", kInvalid},
+      {with([=](B* b) { b->F32("llama.rope.freq_base", nan); }),
+       "freq_base is nan", kInvalid},
+      {with([](B* b) {
+         b->Tensor("rope_freqs.weight", {3}, 0, std::string(12, '\1'));
+       }),
        "rope_freqs.weight is F32 [3], expected F32 [4]", kInvalid},
-      {with([](B* b) { b->Tensor("rope_freqs.weight", {8}, 1, std::string(16, '\1')); }),
+      {with([](B* b) {
+         b->Tensor("rope_freqs.weight", {8}, 1, std::string(16, '\1'));
+       }),
        "rope_freqs.weight is F16", kInvalid},
-      {with([](B* b) { b->Tensor("rope_freqs.weight", {4}, 0, std::string(16, '\0')); }),
+      {with([](B* b) {
+         b->Tensor("rope_freqs.weight", {4}, 0, std::string(16, '\0'));
+       }),
        "rope_freqs.weight[0] is 0", kInvalid},
-      {with([](B* b) { b->U32("llama.attention.key_length", 7); }), "odd", kInvalid},
-      {with([](B* b) { b->U32("llama.attention.key_length", 1u << 31); }), "not an integer", kInvalid},
+      {with([](B* b) { b->U32("llama.attention.key_length", 7); }), "odd",
+       kInvalid},
+      {with([](B* b) { b->U32("llama.attention.key_length", 1u << 31); }),
+       "not an integer", kInvalid},
       {{.without = "block_count"}, "llama.block_count is missing", kInvalid},
-      {{.without = "block_count", .change = [](B* b) { b->U32("llama.block_count", 100000); }},
-       "num_layers is 100000", kInvalid},
+      {{.without = "block_count",
+        .change = [](B* b) { b->U32("llama.block_count", 100000); }},
+       "num_layers is 100000",
+       kInvalid},
       {{.without = "attention.head_count",
-        .change = [](B* b) { b->Int32s("llama.attention.head_count", {6, 6, 6}); }},
-       "llama.attention.head_count is not an integer", kInvalid},
+        .change =
+            [](B* b) {
+              b->Int32s("llama.attention.head_count", {6, 6, 6});
+            }},
+       "llama.attention.head_count is not an integer",
+       kInvalid},
       {{.without = "attention.head_count",
         .change = [](B* b) { b->U32("llama.attention.head_count", 5); }},
-       "llama.embedding_length 48 is not a multiple", kInvalid},
+       "llama.embedding_length 48 is not a multiple",
+       kInvalid},
       {{.without = "attention.head_count",
         .change = [](B* b) { b->U32("llama.attention.head_count", 0); }},
-       "is not a multiple", kInvalid},
+       "is not a multiple",
+       kInvalid},
       {{.without = "eps"}, "layer_norm_rms_epsilon is missing", kInvalid},
       {{.without = "eps",
-        .change = [=](B* b) { b->F32("llama.attention.layer_norm_rms_epsilon", nan); }},
-       "rms_norm_eps is nan", kInvalid},
+        .change =
+            [=](B* b) {
+              b->F32("llama.attention.layer_norm_rms_epsilon", nan);
+            }},
+       "rms_norm_eps is nan",
+       kInvalid},
       {{.without = "eps",
-        .change = [](B* b) { b->F32("llama.attention.layer_norm_rms_epsilon", 0.0f); }},
-       "rms_norm_eps is 0", kInvalid},
-      {{.without = "token_embd.weight"}, "token_embd.weight is missing", kInvalid},
+        .change =
+            [](B* b) {
+              b->F32("llama.attention.layer_norm_rms_epsilon", 0.0f);
+            }},
+       "rms_norm_eps is 0",
+       kInvalid},
+      {{.without = "token_embd.weight"},
+       "token_embd.weight is missing",
+       kInvalid},
   };
   for (const Case& c : cases) {
     const absl::Status status = Parse(c.keys).status();
@@ -194,7 +252,8 @@ class GgufTokenizerTest : public ::testing::Test {
   void Read(const B& builder) {
     path_ = directory_.Write("x.gguf", builder.Build());
     file_ = MappedFile::Open(path_).value();
-    metadata_ = std::make_unique<GgufMetadata>(ReadGguf(*file_).value().metadata);
+    metadata_ =
+        std::make_unique<GgufMetadata>(ReadGguf(*file_).value().metadata);
   }
   absl::StatusOr<std::optional<TokenizerSpec>> Parse(const B& builder) {
     Read(builder);
@@ -204,7 +263,8 @@ class GgufTokenizerTest : public ::testing::Test {
   static B Valid(const std::string& pre) {
     B builder;
     builder.String("tokenizer.ggml.model", "gpt2")
-        .Strings("tokenizer.ggml.tokens", {"a", "b", "ab", "<|im_end|>", "tool", "[PAD]"})
+        .Strings("tokenizer.ggml.tokens",
+                 {"a", "b", "ab", "<|im_end|>", "tool", "[PAD]"})
         .Int32s("tokenizer.ggml.token_type", {1, 1, 1, 3, 4, 5})
         .Strings("tokenizer.ggml.merges", {"a b"})
         .U32("tokenizer.ggml.eos_token_id", 2);
@@ -230,7 +290,8 @@ TEST_F(GgufTokenizerTest, ReadsByteLevelBpe) {
   ASSERT_TRUE(spec->has_value());
   const TokenizerSpec& s = **spec;
   EXPECT_THAT(s.tokens, ElementsAre("a", "b", "ab", "<|im_end|>", "tool", ""));
-  EXPECT_THAT(s.merges, ElementsAre(std::pair<std::string, std::string>("a", "b")));
+  EXPECT_THAT(s.merges,
+              ElementsAre(std::pair<std::string, std::string>("a", "b")));
   ASSERT_EQ(s.added.size(), 2u);
   EXPECT_EQ(s.added[0].id, 3);
   EXPECT_EQ(s.added[0].content, "<|im_end|>");
@@ -244,7 +305,8 @@ TEST_F(GgufTokenizerTest, ReadsByteLevelBpe) {
   EXPECT_TRUE(s.add_eos);
   EXPECT_TRUE(s.add_prefix_space);
   EXPECT_EQ(s.chat_template, "x<|im_start|>y<|im_end|>");
-  EXPECT_THAT(ParseGgufEosIds(*metadata_, 10, *spec).value(), ElementsAre(2, 4, 3));
+  EXPECT_THAT(ParseGgufEosIds(*metadata_, 10, *spec).value(),
+              ElementsAre(2, 4, 3));
 }
 
 TEST_F(GgufTokenizerTest, KnowsPreTokenizers) {
@@ -279,7 +341,8 @@ TEST_F(GgufTokenizerTest, IsAbsentWhereTheFileHasNone) {
   ASSERT_TRUE(none.ok()) << none.status();
   EXPECT_FALSE(none->has_value());
   EXPECT_THAT(ParseGgufEosIds(*metadata_, 10, *none).value(), ElementsAre(5));
-  EXPECT_FALSE(Parse(B().String("tokenizer.ggml.model", "no_vocab"))->has_value());
+  EXPECT_FALSE(
+      Parse(B().String("tokenizer.ggml.model", "no_vocab"))->has_value());
 }
 
 TEST_F(GgufTokenizerTest, Refuses) {
@@ -290,24 +353,32 @@ TEST_F(GgufTokenizerTest, Refuses) {
     const char* message;
     absl::StatusCode code = kInvalid;
   };
-  const auto model = [](const char* name) { return B().String("tokenizer.ggml.model", name); };
+  const auto model = [](const char* name) {
+    return B().String("tokenizer.ggml.model", name);
+  };
   const std::vector<std::string> ten(10, "t"), eleven(11, "t");
   for (const Case& c : {
-           Case{model("llama"), "tokenizer.ggml.model: llama (SentencePiece) is not supported",
+           Case{model("llama"),
+                "tokenizer.ggml.model: llama (SentencePiece) is not supported",
                 kUnimplemented},
-           Case{model("bert"), "tokenizer.ggml.model: bert is not supported", kUnimplemented},
-           Case{Valid("deepseek-r1-qwen"), "\"deepseek-r1-qwen\" is not supported; default,",
+           Case{model("bert"), "tokenizer.ggml.model: bert is not supported",
+                kUnimplemented},
+           Case{Valid("deepseek-r1-qwen"),
+                "\"deepseek-r1-qwen\" is not supported; default,",
                 kUnimplemented},
            Case{model("gpt2"), "tokenizer.ggml.tokens is missing"},
-           Case{model("gpt2").Int32s("tokenizer.ggml.tokens", {1}), "not an array of strings"},
-           Case{model("gpt2").Strings("tokenizer.ggml.tokens", {}), "has 0 tokens"},
+           Case{model("gpt2").Int32s("tokenizer.ggml.tokens", {1}),
+                "not an array of strings"},
+           Case{model("gpt2").Strings("tokenizer.ggml.tokens", {}),
+                "has 0 tokens"},
            Case{model("gpt2").Strings("tokenizer.ggml.tokens", eleven),
                 "has 11 tokens, the embedding 10 rows"},
            Case{model("gpt2")
                     .Strings("tokenizer.ggml.tokens", ten)
                     .Int32s("tokenizer.ggml.token_type", {1, 1}),
                 "has 2 values for 10 tokens"},
-           Case{model("gpt2").Strings("tokenizer.ggml.tokens", ten), "merges is missing"},
+           Case{model("gpt2").Strings("tokenizer.ggml.tokens", ten),
+                "merges is missing"},
            Case{model("gpt2")
                     .Strings("tokenizer.ggml.tokens", ten)
                     .Strings("tokenizer.ggml.merges", {"ab"}),
@@ -316,8 +387,10 @@ TEST_F(GgufTokenizerTest, Refuses) {
                     .Strings("tokenizer.ggml.tokens", ten)
                     .Strings("tokenizer.ggml.merges", {"a "}),
                 "\"a \" is not two parts"},
-           Case{Valid("").U32("tokenizer.ggml.bos_token_id", 10), "bos_token_id is 10"},
-           Case{Valid("").String("tokenizer.ggml.bos_token_id", "1"), "not an integer"},
+           Case{Valid("").U32("tokenizer.ggml.bos_token_id", 10),
+                "bos_token_id is 10"},
+           Case{Valid("").String("tokenizer.ggml.bos_token_id", "1"),
+                "not an integer"},
        }) {
     const absl::Status status = Parse(c.builder).status();
     EXPECT_EQ(status.code(), c.code) << c.message << status;
@@ -325,8 +398,10 @@ TEST_F(GgufTokenizerTest, Refuses) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(c.message));
   }
   Read(B().U32("tokenizer.ggml.eom_token_id", 10));
-  EXPECT_THAT(std::string(ParseGgufEosIds(*metadata_, 10, std::nullopt).status().message()),
-              HasSubstr("eom_token_id is 10, expected an id below 10"));
+  EXPECT_THAT(
+      std::string(
+          ParseGgufEosIds(*metadata_, 10, std::nullopt).status().message()),
+      HasSubstr("eom_token_id is 10, expected an id below 10"));
 }
 
 }  // namespace

@@ -32,11 +32,13 @@ TEST(ParseJsonObjectTest, Refuses) {
            Case{R"({"a":1,"b":2,"a":3})", "doubled key \"a\""},
            Case{R"({"x":{"a\n":1,"a\n":2}})", "doubled key \"a\\n\""},
            Case{"{\"a\":" + std::string(1000000, '['), "nested too deeply"},
-           Case{"{\"a\":" + std::string(20, '[') + std::string(20, ']') + "}", "nested too deeply"},
+           Case{"{\"a\":" + std::string(20, '[') + std::string(20, ']') + "}",
+                "nested too deeply"},
            Case{many + "]}", "too many values"},
        }) {
     const absl::Status status = ParseJsonObject("dir/x.json", c.text).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.text.substr(0, 40);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument)
+        << c.text.substr(0, 40);
     EXPECT_THAT(std::string(status.message()), StartsWith("dir/x.json: "));
     EXPECT_THAT(std::string(status.message()), HasSubstr(c.message));
     EXPECT_THAT(std::string(status.message()), Not(HasSubstr("\n")));
@@ -44,7 +46,8 @@ TEST(ParseJsonObjectTest, Refuses) {
 }
 
 TEST(ParseJsonObjectTest, AllowsEqualKeysInDifferentObjects) {
-  auto json = ParseJsonObject("p", R"({"a":{"k":1},"b":{"k":2},"k":[{"k":3},{"k":4}]})");
+  auto json = ParseJsonObject(
+      "p", R"({"a":{"k":1},"b":{"k":2},"k":[{"k":3},{"k":4}]})");
   ASSERT_TRUE(json.ok()) << json.status();
   EXPECT_EQ((*json)["k"][1]["k"], 4);
 }
@@ -67,20 +70,28 @@ TEST(JsonFieldsTest, ReadsByType) {
   EXPECT_TRUE(fields.HasKey("n"));
   EXPECT_FALSE(fields.Has("n"));
 
-  const auto message = [](const auto& result) { return std::string(result.status().message()); };
+  const auto message = [](const auto& result) {
+    return std::string(result.status().message());
+  };
   EXPECT_EQ(message(fields.Integer("absent")), "file: outer.absent is missing");
-  EXPECT_EQ(message(fields.Integer("big")),
-            "file: outer.big is \"2147483648\", expected an integer in [0, 2^31)");
+  EXPECT_EQ(
+      message(fields.Integer("big")),
+      "file: outer.big is \"2147483648\", expected an integer in [0, 2^31)");
   for (const char* key : {"neg", "huge", "d", "b", "s", "o"}) {
-    EXPECT_THAT(message(fields.Integer(key)), HasSubstr("expected an integer")) << key;
+    EXPECT_THAT(message(fields.Integer(key)), HasSubstr("expected an integer"))
+        << key;
   }
   for (const char* key : {"b", "s", "o"}) {
-    EXPECT_THAT(message(fields.Number(key)), HasSubstr("expected a number")) << key;
+    EXPECT_THAT(message(fields.Number(key)), HasSubstr("expected a number"))
+        << key;
   }
   for (const char* key : {"i", "s", "o"}) {
-    EXPECT_THAT(message(fields.BoolOr(key, false)), HasSubstr("expected true or false")) << key;
+    EXPECT_THAT(message(fields.BoolOr(key, false)),
+                HasSubstr("expected true or false"))
+        << key;
   }
-  EXPECT_THAT(message(fields.StringOr("i", "")), HasSubstr("expected a string"));
+  EXPECT_THAT(message(fields.StringOr("i", "")),
+              HasSubstr("expected a string"));
   EXPECT_LT(message(fields.Integer("long")).size(), 200u);
 }
 

@@ -32,7 +32,8 @@ TEST(MappedFileTest, ShowsTheBytes) {
 TEST(MappedFileTest, RefusesWhatIsNoFile) {
   const TempDirectory directory;
   ASSERT_EQ(mkfifo(directory.Path("fifo").c_str(), 0600), 0);
-  std::filesystem::create_symlink(directory.Path("nowhere"), directory.Path("dangling"));
+  std::filesystem::create_symlink(directory.Path("nowhere"),
+                                  directory.Path("dangling"));
   directory.Write("empty", "");
   struct Case {
     std::string path;
@@ -40,14 +41,20 @@ TEST(MappedFileTest, RefusesWhatIsNoFile) {
     const char* message;
   };
   for (const Case& c : {
-           Case{directory.Path("absent"), absl::StatusCode::kNotFound, "No such file"},
-           Case{directory.Path("dangling"), absl::StatusCode::kNotFound, "No such file"},
-           Case{directory.Write("plain", "x") + "/x", absl::StatusCode::kFailedPrecondition,
-                "Not a directory"},
-           Case{directory.path(), absl::StatusCode::kInvalidArgument, "not a regular file"},
-           Case{directory.Path("fifo"), absl::StatusCode::kInvalidArgument, "not a regular file"},
-           Case{"/dev/null", absl::StatusCode::kInvalidArgument, "not a regular file"},
-           Case{directory.Path("empty"), absl::StatusCode::kInvalidArgument, "is empty"},
+           Case{directory.Path("absent"), absl::StatusCode::kNotFound,
+                "No such file"},
+           Case{directory.Path("dangling"), absl::StatusCode::kNotFound,
+                "No such file"},
+           Case{directory.Write("plain", "x") + "/x",
+                absl::StatusCode::kFailedPrecondition, "Not a directory"},
+           Case{directory.path(), absl::StatusCode::kInvalidArgument,
+                "not a regular file"},
+           Case{directory.Path("fifo"), absl::StatusCode::kInvalidArgument,
+                "not a regular file"},
+           Case{"/dev/null", absl::StatusCode::kInvalidArgument,
+                "not a regular file"},
+           Case{directory.Path("empty"), absl::StatusCode::kInvalidArgument,
+                "is empty"},
        }) {
     const absl::Status status = MappedFile::Open(c.path).status();
     EXPECT_EQ(status.code(), c.code) << status;

@@ -26,8 +26,10 @@ class TempDirectory {
   const std::string& path() const { return path_; }
   std::string Path(const std::string& name) const { return path_ + "/" + name; }
 
-  // Returns the path of the file.
+  // Returns the path of the file.  A new one each time: ext4 flushes a file
+  // that is truncated and written again.
   std::string Write(const std::string& name, std::string_view content) const {
+    std::filesystem::remove(Path(name));
     std::ofstream file(Path(name), std::ios::binary | std::ios::trunc);
     file.write(content.data(), static_cast<std::streamsize>(content.size()));
     return Path(name);
