@@ -13,8 +13,8 @@ namespace strata {
 
 struct ConnectionOptions {
   std::string address = "127.0.0.1:8001";  // HOST:PORT
-  std::string api_key_file;                // its first key is sent; empty: none
-  std::string tls_ca;  // PEM file of the server's authority; empty: no TLS
+  std::string api_key_file = "";           // its first key is sent; empty: none
+  std::string tls_ca = "";  // PEM file of the server's authority; empty: no TLS
 };
 
 // A channel to one server and what every call to it carries.

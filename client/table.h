@@ -22,8 +22,6 @@ class Table {
   // REQUIRES: one cell for each column, each on one line.
   void AddRow(std::vector<std::string> cells);
 
-  int num_rows() const { return static_cast<int>(rows_.size()); }
-
   // Head, rule and rows, each ending in a newline, two blanks between columns.
   // A last column that would pass `max_width` columns is cut; at least 10
   // columns of it are shown.

@@ -31,17 +31,17 @@ struct Chunk {
 // What became of a call.  Times are seconds from the run's beginning.
 struct CallRecord {
   int strategy = 0;
-  grpc::Status status;
+  grpc::Status status = {};
   bool cancel_requested = false;
   double intended_s = 0;
   double start_s = 0;
   double end_s = 0;
-  std::vector<Chunk> chunks;
+  std::vector<Chunk> chunks = {};
   int64_t num_received = 0;  // tokens in `chunks`
 
   // From the server's Usage; unset where the call did not reach its end.
   bool has_usage = false;
-  std::string canonical;
+  std::string canonical = "";
   int64_t prompt_tokens = 0;
   int64_t generated_tokens = 0;
   uint64_t kv_bytes = 0;

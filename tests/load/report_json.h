@@ -12,10 +12,10 @@ namespace strata {
 
 // What a report says besides its calls.
 struct RunFacts {
-  std::string model_id;
+  std::string model_id = "";
   int max_concurrent_requests = 0;
   uint64_t kv_bytes_peak = 0;  // used by live requests, as GetLoad was seen
-  std::vector<std::string> violations;  // invariants that did not hold
+  std::vector<std::string> violations = {};  // invariants that did not hold
 };
 
 // The file that --json names: the keys of `vllm bench serve` with their

@@ -1,0 +1,170 @@
+#include "tests/load/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <string>
+
+#include "absl/flags/declare.h"
+#include "absl/flags/flag.h"
+#include "absl/flags/reflection.h"
+
+ABSL_DECLARE_FLAG(std::string, mix);
+ABSL_DECLARE_FLAG(std::string, prompts);
+ABSL_DECLARE_FLAG(double, cancel_rate);
+ABSL_DECLARE_FLAG(double, request_rate);
+ABSL_DECLARE_FLAG(int, concurrency);
+ABSL_DECLARE_FLAG(int, num_prompts);
+
+namespace strata {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int kDraws = 50'000;
+
+struct Moments {
+  double mean = 0;
+  double deviation = 0;
+  int least = 1 << 30;
+  int most = 0;
+};
+
+Moments Draws(const std::string& text) {
+  const auto lengths = Lengths::Parse(text);
+  EXPECT_TRUE(lengths.ok()) << lengths.status();
+  std::mt19937_64 random(7);
+  Moments m;
+  double squares = 0;
+  for (int i = 0; i < kDraws; ++i) {
+    const int length = lengths->Draw(&random);
+    m.mean += static_cast<double>(length) / kDraws;
+    squares += static_cast<double>(length) * length / kDraws;
+    m.least = std::min(m.least, length);
+    m.most = std::max(m.most, length);
+  }
+  m.deviation = std::sqrt(squares - m.mean * m.mean);
+  return m;
+}
+
+TEST(LengthsTest, Fixed) {
+  const Moments m = Draws("33");
+  EXPECT_EQ(m.least, 33);
+  EXPECT_EQ(m.most, 33);
+}
+
+TEST(LengthsTest, UniformReachesBothEnds) {
+  const Moments m = Draws("uniform:10-30");
+  EXPECT_EQ(m.least, 10);
+  EXPECT_EQ(m.most, 30);
+  EXPECT_NEAR(m.mean, 20, 0.2);
+  EXPECT_NEAR(m.deviation, std::sqrt((21 * 21 - 1) / 12.0), 0.1);
+}
+
+TEST(LengthsTest, NormalIsRoundedAndAtLeastOne) {
+  const Moments m = Draws("normal:100,20");
+  EXPECT_NEAR(m.mean, 100, 0.5);
+  EXPECT_NEAR(m.deviation, 20, 0.3);
+  EXPECT_EQ(Draws("normal:2,10").least, 1);
+}
+
+TEST(LengthsTest, LognormalHasTheGivenMoments) {
+  const Moments m = Draws("lognormal:200,100");
+  EXPECT_NEAR(m.mean, 200, 2);
+  EXPECT_NEAR(m.deviation, 100, 3);
+  EXPECT_EQ(Draws("lognormal:5,0").most, 5);
+}
+
+TEST(LengthsTest, RefusesWhatIsNoLength) {
+  for (const char* text :
+       {"", "0", "-3", "1.5", "abc", "uniform:5", "uniform:9-5", "uniform:0-5",
+        "normal:5", "normal:0,1", "normal:5,-1", "normal:nan,1", "zipf:3",
+        "99999999999", "uniform:1-2-3"}) {
+    EXPECT_FALSE(Lengths::Parse(text).ok()) << text;
+  }
+  EXPECT_THAT(Lengths::Parse("zipf:3").status().message(),
+              HasSubstr("'zipf:3': a length is N, uniform:A-B"));
+}
+
+TEST(MixTest, WeightsStandAfterTheLastColon) {
+  const auto mix = Mix::Parse("full:0.5,leaders=0,4:1.5,every=2");
+  ASSERT_TRUE(mix.ok()) << mix.status();
+  EXPECT_THAT(mix->specs(), ElementsAre("full", "leaders=0,4", "every=2"));
+  EXPECT_THAT(mix->weights(), ElementsAre(0.5, 1.5, 1));
+  std::mt19937_64 random(8);
+  int counts[3] = {};
+  for (int i = 0; i < kDraws; ++i) ++counts[mix->Draw(&random)];
+  EXPECT_NEAR(counts[0], kDraws / 6.0, kDraws * 0.01);
+  EXPECT_NEAR(counts[1], kDraws / 2.0, kDraws * 0.01);
+  EXPECT_NEAR(counts[2], kDraws / 3.0, kDraws * 0.01);
+}
+
+TEST(MixTest, SemicolonsAndTheDefault) {
+  EXPECT_THAT(Mix::Parse("full:2;leaders=0,4:1")->specs(),
+              ElementsAre("full", "leaders=0,4"));
+  EXPECT_THAT(Mix::Parse("")->specs(), ElementsAre(""));
+}
+
+TEST(MixTest, RefusesBadWeightsAndItems) {
+  for (const char* text : {"full:0", "full:-1", "full:x", "full:", "full:inf",
+                           "full:nan", "full,full", "full,,half", ":1,full"}) {
+    EXPECT_FALSE(Mix::Parse(text).ok()) << text;
+  }
+}
+
+TEST(GoodputTest, ParsesAnyOfTheThree) {
+  const auto goodput = Goodput::Parse("ttft:200,e2el:5000.5");
+  ASSERT_TRUE(goodput.ok());
+  EXPECT_EQ(goodput->ttft_ms, 200);
+  EXPECT_FALSE(goodput->tpot_ms.has_value());
+  EXPECT_EQ(goodput->e2el_ms, 5000.5);
+  EXPECT_TRUE(goodput->any());
+  EXPECT_FALSE(Goodput::Parse("")->any());
+  for (const char* text : {"ttft", "ttft:", "ttft:0", "itl:5", "ttft:nan"}) {
+    EXPECT_FALSE(Goodput::Parse(text).ok()) << text;
+  }
+}
+
+class FlagsTest : public ::testing::Test {
+ private:
+  absl::FlagSaver saver_;
+};
+
+TEST_F(FlagsTest, DefaultsAreAClosedLoopOfSixteen) {
+  const auto options = LoadOptionsFromFlags();
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->concurrency, 16);
+  EXPECT_TRUE(std::isinf(options->request_rate));
+  absl::SetFlag(&FLAGS_request_rate, 3);
+  EXPECT_EQ(LoadOptionsFromFlags()->concurrency, 0);
+  absl::SetFlag(&FLAGS_concurrency, 5);
+  EXPECT_EQ(LoadOptionsFromFlags()->concurrency, 5);
+}
+
+TEST_F(FlagsTest, ErrorsNameTheFlag) {
+  absl::SetFlag(&FLAGS_mix, "full:x");
+  EXPECT_THAT(LoadOptionsFromFlags().status().message(),
+              HasSubstr("--mix: 'full:x'"));
+  absl::SetFlag(&FLAGS_mix, "");
+  absl::SetFlag(&FLAGS_cancel_rate, 1.5);
+  EXPECT_EQ(LoadOptionsFromFlags().status().message(),
+            "--cancel_rate=1.5: must be from 0 to 1");
+  absl::SetFlag(&FLAGS_cancel_rate, std::nan(""));
+  EXPECT_FALSE(LoadOptionsFromFlags().ok());
+  absl::SetFlag(&FLAGS_cancel_rate, 0);
+  absl::SetFlag(&FLAGS_request_rate, 0);
+  EXPECT_FALSE(LoadOptionsFromFlags().ok());
+  absl::SetFlag(&FLAGS_request_rate, 1);
+  absl::SetFlag(&FLAGS_num_prompts, 0);
+  EXPECT_FALSE(LoadOptionsFromFlags().ok());
+  absl::SetFlag(&FLAGS_num_prompts, 1);
+  absl::SetFlag(&FLAGS_prompts, "images");
+  EXPECT_EQ(LoadOptionsFromFlags().status().message(),
+            "--prompts=images: must be tokens or text");
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,193 @@
+#include "tests/load/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/load/progress.h"
+#include "tests/load/report_json.h"
+#include "tests/load/report_table.h"
+
+namespace strata {
+namespace {
+
+using ::testing::HasSubstr;
+
+CallRecord Completed(int strategy, double intended_s, double start_s,
+                     double end_s, std::vector<Chunk> chunks) {
+  CallRecord record = {.strategy = strategy,
+                       .intended_s = intended_s,
+                       .start_s = start_s,
+                       .end_s = end_s,
+                       .chunks = std::move(chunks),
+                       .has_usage = true,
+                       .canonical = strategy == 0 ? "full" : "every=2",
+                       .prompt_tokens = 10,
+                       .kv_bytes = strategy == 0 ? 800u : 400u,
+                       .kv_bytes_full = 800};
+  for (const Chunk& chunk : record.chunks) {
+    record.num_received += chunk.num_tokens;
+  }
+  record.generated_tokens = record.num_received;
+  return record;
+}
+
+CallRecord Ended(grpc::StatusCode code, bool cancel_requested) {
+  return {.strategy = 1,
+          .status = grpc::Status(code, "why"),
+          .cancel_requested = cancel_requested};
+}
+
+// Two calls that completed, one of each other end.
+std::vector<CallRecord> Records() {
+  return {Completed(0, 0.5, 1.0, 3.0, {{1.5, 1}, {2.0, 3}, {2.75, 1}}),
+          Completed(1, 2.0, 2.0, 2.5, {{2.25, 1}}),
+          Ended(grpc::StatusCode::CANCELLED, true),
+          Ended(grpc::StatusCode::CANCELLED, false),
+          Ended(grpc::StatusCode::RESOURCE_EXHAUSTED, true)};
+}
+
+TEST(ReportTest, CountsEveryCallOnce) {
+  const Report report = MakeReport(Records(), 2, {}, 4);
+  EXPECT_EQ(report.total.completed, 2);
+  EXPECT_EQ(report.total.cancelled, 1);
+  EXPECT_EQ(report.total.failed, 2);
+  EXPECT_EQ(report.total.errors.at("CANCELLED"), 1);
+  EXPECT_EQ(report.total.errors.at("RESOURCE_EXHAUSTED"), 1);
+  EXPECT_EQ(report.by_strategy[0].completed, 1);
+  EXPECT_EQ(report.by_strategy[0].failed, 0);
+  EXPECT_EQ(report.by_strategy[1].failed, 2);
+  EXPECT_EQ(report.total.total_input_tokens, 20);
+  EXPECT_EQ(report.total.total_output_tokens, 6);
+  EXPECT_EQ(report.by_strategy[0].total_output_tokens, 5);
+  EXPECT_EQ(report.by_strategy[1].canonical, "every=2");
+  EXPECT_DOUBLE_EQ(report.total.kv_bytes_mean, 600);
+  EXPECT_DOUBLE_EQ(report.total.kv_bytes_full_mean, 800);
+  // Second 2 has 3 + 1 tokens of the first call and 1 of the second.
+  EXPECT_EQ(report.max_output_tokens_per_s, 5);
+}
+
+TEST(ReportTest, LatenciesAreThoseOfVllm) {
+  const GroupReport group = MakeReport(Records(), 2, {}, 4).by_strategy[0];
+  EXPECT_DOUBLE_EQ(group.ttft_ms.mean, 500);
+  EXPECT_DOUBLE_EQ(group.e2el_ms.mean, 2000);
+  EXPECT_DOUBLE_EQ(group.tpot_ms.mean, (2000 - 500) / 4.0);
+  EXPECT_DOUBLE_EQ(group.itl_ms.mean, (500 + 750) / 2.0);
+  EXPECT_DOUBLE_EQ(group.client_queue_time_ms.mean, 500);
+  EXPECT_DOUBLE_EQ(group.e2el_including_client_queue_ms.mean, 2500);
+  // One token has no time per token.
+  EXPECT_EQ(MakeReport(Records(), 2, {}, 4).by_strategy[1].tpot_ms.mean, 0);
+}
+
+TEST(ReportTest, GoodputNeedsEveryLimit) {
+  const auto good = [](const char* limits) {
+    return MakeReport(Records(), 2, *Goodput::Parse(limits), 4).total.good;
+  };
+  EXPECT_EQ(good(""), 2);
+  EXPECT_EQ(good("ttft:400"), 1);
+  EXPECT_EQ(good("ttft:600,tpot:400"), 2);
+  EXPECT_EQ(good("ttft:600,tpot:300"), 1);
+  EXPECT_EQ(good("e2el:100"), 0);
+}
+
+LoadOptions Options() {
+  return {.num_prompts = 5,
+          .concurrency = 3,
+          .request_rate = std::numeric_limits<double>::infinity(),
+          .burstiness = 1,
+          .mix = *Mix::Parse("full,every=2"),
+          .prompt_lengths = *Lengths::Parse("10"),
+          .output_lengths = *Lengths::Parse("5"),
+          .text_prompts = false,
+          .ignore_eos = true,
+          .temperature = 0,
+          .cancel_rate = 0,
+          .cancel_within_s = 0,
+          .timeout_s = 0,
+          .goodput = *Goodput::Parse("ttft:400"),
+          .allow_errors = {},
+          .seed = 9,
+          .json_path = ""};
+}
+
+TEST(ReportJsonTest, HasTheKeysOfVllmBenchServe) {
+  const Report report = MakeReport(Records(), 2, Options().goodput, 4);
+  const auto json =
+      nlohmann::json::parse(ReportJson(report, Options(),
+                                       {.model_id = "m",
+                                        .max_concurrent_requests = 3,
+                                        .kv_bytes_peak = 12345,
+                                        .violations = {"x"}}));
+  EXPECT_EQ(json["duration"], 4);
+  EXPECT_EQ(json["completed"], 2);
+  EXPECT_EQ(json["failed"], 2);
+  EXPECT_EQ(json["cancelled"], 1);
+  EXPECT_EQ(json["total_input_tokens"], 20);
+  EXPECT_EQ(json["total_output_tokens"], 6);
+  EXPECT_EQ(json["request_throughput"], 0.5);
+  EXPECT_EQ(json["request_goodput"], 0.25);
+  EXPECT_EQ(json["output_throughput"], 1.5);
+  EXPECT_EQ(json["total_token_throughput"], 6.5);
+  EXPECT_EQ(json["max_output_tokens_per_s"], 5);
+  EXPECT_EQ(json["max_concurrent_requests"], 3);
+  EXPECT_EQ(json["max_concurrency"], 3);
+  EXPECT_EQ(json["request_rate"], "inf");
+  EXPECT_EQ(json["kv_bytes_peak"], 12345);
+  EXPECT_EQ(json["errors"]["RESOURCE_EXHAUSTED"], 1);
+  EXPECT_EQ(json["violations"][0], "x");
+  for (const char* part : {"ttft", "tpot", "itl", "e2el"}) {
+    for (const char* of :
+         {"mean", "median", "std", "p50", "p90", "p95", "p99"}) {
+      const std::string key = std::string(of) + "_" + part + "_ms";
+      EXPECT_TRUE(json.contains(key)) << key;
+      EXPECT_TRUE(json["by_strategy"]["every=2"].contains(key)) << key;
+    }
+  }
+  EXPECT_EQ(json["mean_ttft_ms"], 375);
+  EXPECT_EQ(json["by_strategy"]["full"]["mean_ttft_ms"], 500);
+  EXPECT_EQ(json["by_strategy"]["full"]["strategy"], "full");
+  EXPECT_EQ(json["by_strategy"]["full"]["kv_bytes_mean"], 800);
+}
+
+TEST(ReportJsonTest, GoodputOnlyWhereAsked) {
+  LoadOptions options = Options();
+  options.goodput = {};
+  options.request_rate = 2.5;
+  options.concurrency = 0;
+  const auto json =
+      nlohmann::json::parse(ReportJson(MakeReport({}, 2, {}, 0), options, {}));
+  EXPECT_FALSE(json.contains("request_goodput"));
+  EXPECT_EQ(json["request_rate"], 2.5);
+  EXPECT_TRUE(json["max_concurrency"].is_null());
+  EXPECT_EQ(json["output_throughput"], 0);
+}
+
+TEST(ReportTableTest, RowsForStrategiesAndTotal) {
+  const std::string table =
+      ReportTable(MakeReport(Records(), 2, {}, 4), {"full", "every=2"});
+  EXPECT_THAT(table, HasSubstr("\nfull "));
+  EXPECT_THAT(table, HasSubstr("\nevery=2 "));
+  EXPECT_THAT(table, HasSubstr("\ntotal "));
+  EXPECT_THAT(table, HasSubstr("500.0/500.0"));
+  EXPECT_THAT(table, HasSubstr("50%"));
+}
+
+TEST(ProgressLineTest, FitsItsWidth) {
+  const Progress progress = {.elapsed_s = 4,
+                             .num_calls = 100,
+                             .num_started = 37,
+                             .num_done = 25,
+                             .num_failed = 3,
+                             .num_tokens = 200};
+  EXPECT_EQ(ProgressLine(progress, 200),
+            "[#####---------------]  25/100  3 failed  12 running  50.0 tok/s  "
+            "4 s");
+  EXPECT_EQ(ProgressLine(progress, 10), "[#####---…");
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,231 @@
+#include "tests/load/runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "tests/client/fake_inference.h"
+#include "tests/load/invariants.h"
+#include "tests/load/load_watch.h"
+#include "tests/load/plan.h"
+
+namespace strata {
+namespace {
+
+using ::testing::HasSubstr;
+
+LoadOptions Options(int num_prompts, int concurrency) {
+  return {.num_prompts = num_prompts,
+          .concurrency = concurrency,
+          .request_rate = std::numeric_limits<double>::infinity(),
+          .burstiness = 1,
+          .mix = *Mix::Parse("full,every=2"),
+          .prompt_lengths = *Lengths::Parse("uniform:1-9"),
+          .output_lengths = *Lengths::Parse("uniform:1-7"),
+          .text_prompts = false,
+          .ignore_eos = true,
+          .temperature = 0.5,
+          .cancel_rate = 0,
+          .cancel_within_s = 0.02,
+          .timeout_s = 60,
+          .goodput = {},
+          .allow_errors = {},
+          .seed = 11,
+          .json_path = ""};
+}
+
+v1::GetModelResponse Model() {
+  v1::GetModelResponse model;
+  model.set_vocab_size(FakeInference::kVocabulary);
+  model.set_max_model_len(FakeInference::kContext);
+  return model;
+}
+
+// One run against a server in this process.
+struct Rig {
+  explicit Rig(LoadOptions load) : options(std::move(load)) {
+    plan = MakePlan(options, Model());
+    connection = *Connection::Open(server.Options());
+    runner = std::make_unique<Runner>(&options, &plan, connection.get());
+  }
+  std::vector<CallRecord> Run() {
+    return runner->Run([](const Progress&) {});
+  }
+
+  FakeInference server;
+  LoadOptions options;
+  std::vector<PlannedCall> plan;
+  std::unique_ptr<Connection> connection;
+  std::unique_ptr<Runner> runner;
+};
+
+int Count(const std::vector<CallRecord>& records, CallRecord::Outcome outcome) {
+  return static_cast<int>(
+      std::count_if(records.begin(), records.end(),
+                    [&](const auto& r) { return r.outcome() == outcome; }));
+}
+
+TEST(PlanTest, IsAFunctionOfTheSeedAndFitsTheContext) {
+  LoadOptions options = Options(500, 1);
+  options.prompt_lengths = *Lengths::Parse("uniform:1-100");
+  options.output_lengths = *Lengths::Parse("uniform:1-100");
+  options.cancel_rate = 0.3;
+  const auto plan = MakePlan(options, Model());
+  const auto again = MakePlan(options, Model());
+  int cancelled = 0;
+  uint32_t most = 0;
+  for (int i = 0; i < 500; ++i) {
+    EXPECT_EQ(plan[i].tokens, again[i].tokens);
+    EXPECT_EQ(plan[i].seed, again[i].seed);
+    EXPECT_GE(plan[i].tokens.size(), 1u);
+    EXPECT_GE(plan[i].max_tokens, 1);
+    EXPECT_LE(plan[i].tokens.size() + plan[i].max_tokens,
+              FakeInference::kContext);
+    for (uint32_t id : plan[i].tokens) most = std::max(most, id);
+    cancelled += plan[i].cancel_after_s || plan[i].cancel_after_responses;
+  }
+  EXPECT_EQ(most, FakeInference::kVocabulary - 1);
+  EXPECT_NEAR(cancelled, 150, 40);
+  options.seed = 12;
+  EXPECT_NE(MakePlan(options, Model())[0].seed, plan[0].seed);
+}
+
+TEST(PlanTest, TextHasAsManyWordsAsTokensWereDrawn) {
+  LoadOptions options = Options(1, 1);
+  options.text_prompts = true;
+  options.prompt_lengths = *Lengths::Parse("33");
+  const PlannedCall call = MakePlan(options, Model())[0];
+  EXPECT_EQ(std::count(call.text.begin(), call.text.end(), ' '), 32);
+  EXPECT_TRUE(call.tokens.empty());
+}
+
+TEST(RunnerTest, ClosedLoopNeverPassesItsConcurrency) {
+  Rig rig(Options(60, 7));
+  rig.server.pause_ms = 1;
+  const auto records = rig.Run();
+  ASSERT_EQ(records.size(), 60u);
+  EXPECT_EQ(rig.server.max_running(), 7);
+  EXPECT_EQ(rig.runner->max_concurrent(), 7);
+  EXPECT_EQ(Count(records, CallRecord::Outcome::kCompleted), 60);
+  for (int i = 0; i < 60; ++i) {
+    EXPECT_EQ(records[i].num_received, rig.plan[i].max_tokens);
+    EXPECT_EQ(records[i].generated_tokens, rig.plan[i].max_tokens);
+    EXPECT_EQ(records[i].prompt_tokens,
+              static_cast<int>(rig.plan[i].tokens.size()));
+    EXPECT_EQ(records[i].canonical,
+              rig.options.mix.specs()[rig.plan[i].strategy]);
+    EXPECT_EQ(records[i].intended_s, records[i].start_s);
+    EXPECT_LE(records[i].start_s, records[i].chunks.front().at_s);
+    EXPECT_LE(records[i].chunks.back().at_s, records[i].end_s);
+  }
+  EXPECT_TRUE(CheckTokens(records).empty());
+  EXPECT_TRUE(CheckIdle(*rig.connection, absl::Seconds(5)).empty());
+}
+
+TEST(RunnerTest, RequestsSayWhatThePlanSays) {
+  Rig rig(Options(1, 1));
+  rig.Run();
+  const v1::GenerateRequest request = rig.server.requests().at(0);
+  EXPECT_EQ(request.stopping().max_tokens(),
+            static_cast<uint32_t>(rig.plan[0].max_tokens));
+  EXPECT_TRUE(request.stopping().ignore_eos());
+  EXPECT_TRUE(request.tokens_only());
+  EXPECT_EQ(request.sampling().seed(), rig.plan[0].seed);
+  EXPECT_EQ(request.sampling().temperature(), 0.5f);
+  EXPECT_EQ(std::vector<uint32_t>(request.tokens().ids().begin(),
+                                  request.tokens().ids().end()),
+            rig.plan[0].tokens);
+}
+
+TEST(RunnerTest, OpenLoopStartsCallsWhateverIsRunning) {
+  LoadOptions options = Options(20, 0);
+  options.request_rate = 400;
+  Rig rig(std::move(options));
+  rig.server.pause_ms = 20;
+  const auto records = rig.Run();
+  ASSERT_EQ(records.size(), 20u);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(records[i].intended_s, rig.plan[i].arrival_s);
+    EXPECT_GE(records[i].start_s, records[i].intended_s);
+  }
+  EXPECT_GT(rig.runner->max_concurrent(), 1);
+}
+
+TEST(RunnerTest, CancelledCallsAreNoFailures) {
+  LoadOptions options = Options(60, 10);
+  options.cancel_rate = 0.5;
+  options.output_lengths = *Lengths::Parse("20");
+  Rig rig(std::move(options));
+  rig.server.pause_ms = 2;
+  const auto records = rig.Run();
+  ASSERT_EQ(records.size(), 60u);
+  EXPECT_EQ(Count(records, CallRecord::Outcome::kFailed), 0);
+  EXPECT_GT(Count(records, CallRecord::Outcome::kCancelled), 10);
+  EXPECT_GT(Count(records, CallRecord::Outcome::kCompleted), 10);
+  EXPECT_TRUE(CheckTokens(records).empty());
+  EXPECT_TRUE(CheckIdle(*rig.connection, absl::Seconds(5)).empty());
+}
+
+TEST(RunnerTest, RefusalsAndDeadlinesAreFailures) {
+  LoadOptions options = Options(12, 3);
+  options.output_lengths = *Lengths::Parse("3");
+  Rig rig(std::move(options));
+  rig.server.refuse_every = 4;
+  EXPECT_EQ(Count(rig.Run(), CallRecord::Outcome::kFailed), 3);
+
+  options = Options(1, 1);
+  options.output_lengths = *Lengths::Parse("50");
+  options.timeout_s = 0.05;
+  Rig slow(std::move(options));
+  slow.server.pause_ms = 10;
+  EXPECT_EQ(slow.Run()[0].status.error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+}
+
+TEST(RunnerTest, StopEndsTheRunEarly) {
+  LoadOptions options = Options(1000, 4);
+  options.output_lengths = *Lengths::Parse("50");
+  Rig rig(std::move(options));
+  rig.server.pause_ms = 10;
+  std::jthread stopper([&] {
+    absl::SleepFor(absl::Milliseconds(100));
+    rig.runner->Stop();
+  });
+  const auto records = rig.Run();
+  EXPECT_LT(records.size(), 1000u);
+  EXPECT_EQ(Count(records, CallRecord::Outcome::kFailed), 0);
+}
+
+TEST(InvariantsTest, SayWhatIsWrong) {
+  LoadOptions options = Options(5, 2);
+  Rig rig(std::move(options));
+  rig.server.extra_counted_tokens = 1;
+  rig.server.leaked_bytes = 4096;
+  const auto wrong = CheckTokens(rig.Run());
+  ASSERT_EQ(wrong.size(), 1u);
+  EXPECT_THAT(wrong[0], HasSubstr("5 calls received other tokens"));
+  const auto left = CheckIdle(*rig.connection, absl::Milliseconds(100));
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_THAT(left[0], HasSubstr("4096 KV bytes used"));
+}
+
+TEST(LoadWatchTest, KeepsThePeak) {
+  LoadOptions options = Options(6, 3);
+  options.output_lengths = *Lengths::Parse("40");
+  Rig rig(std::move(options));
+  rig.server.pause_ms = 10;
+  LoadWatch watch(rig.connection.get());
+  rig.Run();
+  EXPECT_EQ(watch.Stop(), 3 * FakeInference::kBytesPerToken);
+}
+
+}  // namespace
+}  // namespace strata
