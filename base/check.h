@@ -14,23 +14,24 @@ namespace strata {
 
 }  // namespace strata
 
-// For Strata's own invariants, in every build: ends the process with the place and
-// the condition.  Input errors are absl::Status instead.
-#define STRATA_CHECK(condition)          \
-  (__builtin_expect(!!(condition), 1)    \
-       ? (void)0                         \
+// For Strata's own invariants, in every build: ends the process with the place
+// and the condition.  Input errors are absl::Status instead.
+#define STRATA_CHECK(condition)       \
+  (__builtin_expect(!!(condition), 1) \
+       ? (void)0                      \
        : ::strata::CheckFailed(__FILE__, __LINE__, #condition))
 
-// For a function that returns absl::Status or absl::StatusOr: returns the error of
-// `expression`, if it is one.
-#define STRATA_RETURN_IF_ERROR(expression)                  \
-  do {                                                      \
-    if (auto status_ = (expression); !status_.ok()) {       \
-      return status_;                                       \
-    }                                                       \
+// For a function that returns absl::Status or absl::StatusOr: returns the error
+// of `expression`, if it is one.
+#define STRATA_RETURN_IF_ERROR(expression)            \
+  do {                                                \
+    if (auto status_ = (expression); !status_.ok()) { \
+      return status_;                                 \
+    }                                                 \
   } while (false)
 
-// `declaration` = the value of `expression`, a StatusOr; returns its error if it is one.
+// `declaration` = the value of `expression`, a StatusOr; returns its error if
+// it is one.
 #define STRATA_ASSIGN_OR_RETURN(declaration, expression) \
   STRATA_ASSIGN_OR_RETURN_(declaration, expression,      \
                            STRATA_CONCAT_(statusor_, __LINE__))

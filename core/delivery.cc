@@ -8,9 +8,12 @@ namespace {
 
 Metrics::Finish ToFinish(FinishReason reason) {
   switch (reason) {
-    case FinishReason::kStop: return Metrics::Finish::kStop;
-    case FinishReason::kLength: return Metrics::Finish::kLength;
-    case FinishReason::kAborted: return Metrics::Finish::kAbort;
+    case FinishReason::kStop:
+      return Metrics::Finish::kStop;
+    case FinishReason::kLength:
+      return Metrics::Finish::kLength;
+    case FinishReason::kAborted:
+      return Metrics::Finish::kAbort;
   }
   return Metrics::Finish::kError;
 }

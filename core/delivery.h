@@ -18,44 +18,51 @@
 
 namespace strata {
 
-// Takes what a step sampled to the sequences and their sinks, ends what has come to its end, and counts all of it.
-// The engine thread's.
+// Takes what a step sampled to the sequences and their sinks, ends what has
+// come to its end, and counts all of it. The engine thread's.
 class Delivery {
  public:
   // All outlive this.
-  Delivery(Scheduler* scheduler, RequestTable* table, LoadMeter* meter, Metrics* metrics,
-           int64_t page_bytes);
+  Delivery(Scheduler* scheduler, RequestTable* table, LoadMeter* meter,
+           Metrics* metrics, int64_t page_bytes);
 
-  // Lets go of the requests that have ended.  Before that a plan may still point into them.
+  // Lets go of the requests that have ended.  Before that a plan may still
+  // point into them.
   void DropEnded() { ended_.clear(); }
 
   // Ends a request that has nothing to run: Score of one token.
   void EndEmpty(LiveRequest* live, absl::Time now);
 
   // After Commit(plan): `sampled` has one entry for each wanted row, in order.
-  void Deliver(const BatchPlan& plan, std::span<const SampledToken> sampled, absl::Time now);
+  void Deliver(const BatchPlan& plan, std::span<const SampledToken> sampled,
+               absl::Time now);
 
-  // Ends the request as its client asked: every open index with ABORTED, then OK.
+  // Ends the request as its client asked: every open index with ABORTED, then
+  // OK.
   void Abort(LiveRequest* live, absl::Time now);
 
   // Ends the request with an error.
-  void Fail(LiveRequest* live, const absl::Status& status, Metrics::Finish finish, absl::Time now);
+  void Fail(LiveRequest* live, const absl::Status& status,
+            Metrics::Finish finish, absl::Time now);
 
  private:
   // Of a sequence in state kRunning.
-  void DeliverToken(Sequence* sequence, const SampledToken& sampled, absl::Time now);
-  void DeliverScores(Sequence* sequence, std::span<const SampledToken> sampled, absl::Time now);
+  void DeliverToken(Sequence* sequence, const SampledToken& sampled,
+                    absl::Time now);
+  void DeliverScores(Sequence* sequence, std::span<const SampledToken> sampled,
+                     absl::Time now);
 
   // The prompt of `sequence` was run to its end.
   void CountPrompt(LiveRequest* live);
   void CountToken(Sequence* sequence, absl::Time now);
-  // Lets the held samples of sample 0's request go; they share its pages unless it `ends`.
+  // Lets the held samples of sample 0's request go; they share its pages unless
+  // it `ends`.
   void ReleaseSamples(Sequence* first, bool ends);
 
   void EndSequence(Sequence* sequence, SequenceDelta delta, FinishReason reason,
                    std::string matched_stop, absl::Time now);
-  void EndRequest(LiveRequest* live, const absl::Status& status, Metrics::Finish finish,
-                  absl::Time now);
+  void EndRequest(LiveRequest* live, const absl::Status& status,
+                  Metrics::Finish finish, absl::Time now);
   Usage UsageOf(const Sequence& sequence) const;
 
   Scheduler* const scheduler_;

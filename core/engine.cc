@@ -50,7 +50,8 @@ absl::Status Engine::WarmUp() {
   Request request(parts_.strategies->default_strategy());
   request.prompt = {0};
   request.stopping.max_tokens = 1;
-  // A pool that cannot hold a single token under the default strategy stays cold.
+  // A pool that cannot hold a single token under the default strategy stays
+  // cold.
   if (!FitRequest(limits_, 1, &request).ok()) return absl::OkStatus();
   LiveRequest live(0, request, std::make_shared<NullSink>(), parts_.now());
   Sequence sequence(
@@ -209,7 +210,8 @@ void Engine::EndExpired() {
   const absl::Time now = parts_.now();
   while (LiveRequest* live = table_.FirstExpired(now)) {
     delivery_.Fail(
-        live, absl::DeadlineExceededError("the deadline of the call has passed"),
+        live,
+        absl::DeadlineExceededError("the deadline of the call has passed"),
         Metrics::Finish::kDeadline, now);
   }
 }
@@ -222,8 +224,7 @@ void Engine::EndAll(const absl::Status& status) {
 
 void Engine::Publish() {
   const absl::Time now = parts_.now();
-  LoadReport report =
-      meter_.Measure(pool_, table_, scheduler_.running(), now);
+  LoadReport report = meter_.Measure(pool_, table_, scheduler_.running(), now);
   parts_.metrics->SetGauges(ToGauges(report));
   const bool busy = table_.num_live() > 0;
   if (busy && !busy_.load()) last_progress_ms_.store(absl::ToUnixMillis(now));

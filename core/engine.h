@@ -30,8 +30,9 @@
 
 namespace strata {
 
-// Runs requests: owns the one thread that plans steps, runs them and hands out their tokens, and with it the scheduler,
-// the pool and the sequences.  All that reaches these goes through the inbox.
+// Runs requests: owns the one thread that plans steps, runs them and hands out
+// their tokens, and with it the scheduler, the pool and the sequences.  All
+// that reaches these goes through the inbox.
 //
 // Thread-safe.
 class Engine {
@@ -45,7 +46,8 @@ class Engine {
     absl::Duration stall_limit = absl::Seconds(30);  // of the watchdog
   };
 
-  // What the engine works with; all outlive it but for the transformer, which it owns.
+  // What the engine works with; all outlive it but for the transformer, which
+  // it owns.
   struct Parts {
     std::unique_ptr<Transformer> transformer;
     const Tokenizer* tokenizer = nullptr;  // null: tokens only
@@ -55,31 +57,37 @@ class Engine {
     std::function<absl::Time()> now = absl::Now;
   };
 
-  // Runs one short request, so that the first client does not pay for cold memory, and starts the thread.
-  static absl::StatusOr<std::unique_ptr<Engine>> Create(const Options& options, Parts parts);
+  // Runs one short request, so that the first client does not pay for cold
+  // memory, and starts the thread.
+  static absl::StatusOr<std::unique_ptr<Engine>> Create(const Options& options,
+                                                        Parts parts);
   // Drains without patience.
   ~Engine();
 
-  // Queues a request; results and refusals (RESOURCE_EXHAUSTED: the queue is full; UNAVAILABLE: draining) go to `sink`.
-  // REQUIRES: FitRequest(limits(), ...) accepted it.
+  // Queues a request; results and refusals (RESOURCE_EXHAUSTED: the queue is
+  // full; UNAVAILABLE: draining) go to `sink`. REQUIRES: FitRequest(limits(),
+  // ...) accepted it.
   RequestId Submit(Request request, std::shared_ptr<TokenSink> sink);
 
-  // Ends a request with CANCELLED between two steps; no effect if it has ended.  Does not wait.
+  // Ends a request with CANCELLED between two steps; no effect if it has ended.
+  // Does not wait.
   void Cancel(RequestId id);
 
-  // Ends every live request with this label: finish reason ABORTED, status OK.  Calls `done` with their number.
+  // Ends every live request with this label: finish reason ABORTED, status OK.
+  // Calls `done` with their number.
   void Abort(std::string label, std::function<void(int)> done);
 
   // The state after the latest step.
   LoadReport GetLoad() const;
   const EngineLimits& limits() const { return limits_; }
 
-  // Whether the loop is alive: false once the device has failed, or when requests wait and no step has ended for
-  // stall_limit.
+  // Whether the loop is alive: false once the device has failed, or when
+  // requests wait and no step has ended for stall_limit.
   bool healthy() const;
 
-  // From now on Submit refuses.  Returns when nothing runs or waits, or after `timeout`; what is left then is ended with
-  // UNAVAILABLE.  Ends the thread.  Idempotent.
+  // From now on Submit refuses.  Returns when nothing runs or waits, or after
+  // `timeout`; what is left then is ended with UNAVAILABLE.  Ends the thread.
+  // Idempotent.
   void Drain(absl::Duration timeout);
 
  private:
@@ -90,7 +98,8 @@ class Engine {
   void Loop();
   void RunStep();
   void Accept(std::unique_ptr<LiveRequest> live);
-  void Refuse(LiveRequest& live, absl::Status status, Metrics::Rejection reason);
+  void Refuse(LiveRequest& live, absl::Status status,
+              Metrics::Rejection reason);
   void MarkStarted();
   void EndExpired();
   void EndAll(const absl::Status& status);
@@ -116,8 +125,9 @@ class Engine {
   std::atomic<RequestId> next_id_{1};
   std::atomic<bool> stop_{false};
   std::atomic<bool> device_lost_{false};
-  std::atomic<bool> busy_{false};            // requests are live
-  std::atomic<int64_t> last_progress_ms_{0};  // Unix time of the last step, or of becoming busy
+  std::atomic<bool> busy_{false};  // requests are live
+  std::atomic<int64_t> last_progress_ms_{
+      0};  // Unix time of the last step, or of becoming busy
 
   mutable absl::Mutex mu_;
   LoadReport report_ ABSL_GUARDED_BY(mu_);

@@ -10,7 +10,8 @@
 
 namespace strata {
 
-// What other threads ask of the engine thread: actions that it runs between two steps.
+// What other threads ask of the engine thread: actions that it runs between two
+// steps.
 //
 // Thread-safe; Take only by the engine thread.
 class Inbox {
@@ -25,7 +26,8 @@ class Inbox {
     return true;
   }
 
-  // Swaps what was posted, in order, into *actions (emptied before); waits for the first until `deadline`.
+  // Swaps what was posted, in order, into *actions (emptied before); waits for
+  // the first until `deadline`.
   void Take(absl::Time deadline, std::vector<Action>* actions) {
     actions->clear();
     absl::MutexLock lock(&mu_);

@@ -14,8 +14,12 @@ namespace strata {
 
 // A request between Submit and OnEnd, with its sequences.  The engine thread's.
 struct LiveRequest {
-  LiveRequest(RequestId id, Request request, std::shared_ptr<TokenSink> sink, absl::Time arrival)
-      : id(id), request(std::move(request)), sink(std::move(sink)), arrival(arrival) {}
+  LiveRequest(RequestId id, Request request, std::shared_ptr<TokenSink> sink,
+              absl::Time arrival)
+      : id(id),
+        request(std::move(request)),
+        sink(std::move(sink)),
+        arrival(arrival) {}
 
   const RequestId id;
   const Request request;

@@ -22,8 +22,8 @@ LoadReport LoadMeter::Measure(const KvPool& pool, const RequestTable& table,
          .kv_used_bytes = pool.num_used(index) * page_bytes_});
   }
   for (const Sequence* sequence : running) {
-    const int64_t followers = sequence->strategy.num_layers() -
-                              sequence->strategy.num_leaders();
+    const int64_t followers =
+        sequence->strategy.num_layers() - sequence->strategy.num_leaders();
     const int64_t saved =
         followers * sequence->pages.num_blocks() * page_bytes_;
     report.kv_saved_bytes += saved;

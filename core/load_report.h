@@ -43,7 +43,9 @@ class LoadMeter {
       : page_bytes_(page_bytes), strategies_(strategies) {}
 
   void AddPromptRows(int64_t count, absl::Time now) { prompt_.Add(count, now); }
-  void AddGenerated(int64_t count, absl::Time now) { generated_.Add(count, now); }
+  void AddGenerated(int64_t count, absl::Time now) {
+    generated_.Add(count, now);
+  }
 
   LoadReport Measure(const KvPool& pool, const RequestTable& table,
                      const std::vector<Sequence*>& running, absl::Time now);

@@ -10,10 +10,12 @@
 
 namespace strata {
 
-// Weights of one layer, packed by a backend.  Null pointers: the model has none.
+// Weights of one layer, packed by a backend.  Null pointers: the model has
+// none.
 struct PackedLayer {
   RmsNorm attention_norm;
-  std::unique_ptr<Matrix> wq, wk, wv, wo;  // [outputs, inputs], as in LayerWeights
+  std::unique_ptr<Matrix> wq, wk, wv,
+      wo;  // [outputs, inputs], as in LayerWeights
   const float* bq = nullptr;
   const float* bk = nullptr;
   const float* bv = nullptr;
@@ -23,18 +25,19 @@ struct PackedLayer {
   std::unique_ptr<Matrix> gate, up, down;
 };
 
-// A checkpoint in the form that a backend computes with.  The backend owns the float arrays, the checkpoint the
-// embedding's rows: both outlive this.
+// A checkpoint in the form that a backend computes with.  The backend owns the
+// float arrays, the checkpoint the embedding's rows: both outlive this.
 struct PackedModel {
   ModelConfig config;
   WeightView embedding;  // [vocab, hidden]
   std::vector<PackedLayer> layers;
   RmsNorm final_norm;
-  std::unique_ptr<Matrix> head;  // [vocab, hidden]
+  std::unique_ptr<Matrix> head;     // [vocab, hidden]
   const float* inv_freq = nullptr;  // [head_dim / 2], backend memory
 };
 
-// Packs every weight; `progress` is called with the number of layers done, from 1 to num_layers.
+// Packs every weight; `progress` is called with the number of layers done, from
+// 1 to num_layers.
 PackedModel PackModel(const Checkpoint& checkpoint, Backend* backend,
                       const std::function<void(int)>& progress);
 

@@ -13,7 +13,8 @@ class RateWindow {
  public:
   void Add(int64_t count, absl::Time now) { Bucket(now) += count; }
 
-  // Whole past seconds and the running one; slow to start, so that a single event is no burst.
+  // Whole past seconds and the running one; slow to start, so that a single
+  // event is no burst.
   double PerSecond(absl::Time now) {
     Bucket(now);
     int64_t sum = 0;
@@ -24,7 +25,8 @@ class RateWindow {
  private:
   static constexpr int64_t kSeconds = 10;
 
-  // The count of the second of `now`; those of seconds since the last call are emptied.
+  // The count of the second of `now`; those of seconds since the last call are
+  // emptied.
   int64_t& Bucket(absl::Time now) {
     const int64_t second = absl::ToUnixSeconds(now);
     if (second - latest_ >= kSeconds) {

@@ -12,8 +12,8 @@
 
 namespace strata {
 
-// The live requests: by id, by the client's label, by deadline.  Owns them.  The engine thread's; no operation is
-// linear in their number.
+// The live requests: by id, by the client's label, by deadline.  Owns them. The
+// engine thread's; no operation is linear in their number.
 class RequestTable {
  public:
   LiveRequest* Add(std::unique_ptr<LiveRequest> live);
@@ -40,7 +40,8 @@ class RequestTable {
  private:
   absl::flat_hash_map<RequestId, std::unique_ptr<LiveRequest>> by_id_;
   absl::flat_hash_map<std::string, absl::btree_set<RequestId>> by_label_;
-  absl::btree_set<std::pair<absl::Time, RequestId>> by_deadline_;  // those with one
+  absl::btree_set<std::pair<absl::Time, RequestId>>
+      by_deadline_;                    // those with one
   std::vector<int> started_by_label_;  // by strategy label
   int num_started_ = 0;
 };

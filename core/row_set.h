@@ -11,21 +11,25 @@
 
 namespace strata {
 
-// The rows that a forward pass still carries, as the kernels read them.  A pass starts with all rows of its plan and
-// drops some after the last leader layer of their strategy: from there on nobody reads what they compute, unless their
+// The rows that a forward pass still carries, as the kernels read them.  A pass
+// starts with all rows of its plan and drops some after the last leader layer
+// of their strategy: from there on nobody reads what they compute, unless their
 // logits are wanted (the exact trailing skip).
 //
 // Owns its arrays; step() points into them.
 class RowSet {
  public:
-  // All rows of `plan`.  slot_of: [strategies, num_layers], where chunk i's strategy is row strategy_of[i].
-  void SetAll(const BatchPlan& plan, std::span<const int32_t> strategy_of, const int32_t* slot_of,
-              int num_layers);
+  // All rows of `plan`.  slot_of: [strategies, num_layers], where chunk i's
+  // strategy is row strategy_of[i].
+  void SetAll(const BatchPlan& plan, std::span<const int32_t> strategy_of,
+              const int32_t* slot_of, int num_layers);
 
-  // Whether some rows of this set end at `layer`: their strategy's last leader is there, and their logits are not wanted.
+  // Whether some rows of this set end at `layer`: their strategy's last leader
+  // is there, and their logits are not wanted.
   bool SomeEndAt(int layer) const;
 
-  // The rows of `all` that go on through `layer`; *kept gets their numbers in `all`.
+  // The rows of `all` that go on through `layer`; *kept gets their numbers in
+  // `all`.
   void SetKept(const RowSet& all, int layer, std::vector<int32_t>* kept);
 
   // *rows gets the numbers of those whose strategy has `layer` as a leader.

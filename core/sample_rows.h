@@ -8,7 +8,8 @@
 
 namespace strata {
 
-// *rows gets how each wanted row of the plan is sampled, in order.  They point into the sequences.
+// *rows gets how each wanted row of the plan is sampled, in order.  They point
+// into the sequences.
 void MakeSampleRows(const BatchPlan& plan, std::vector<SampleRow>* rows);
 
 }  // namespace strata

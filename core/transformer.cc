@@ -18,8 +18,8 @@ Transformer::Transformer(PackedModel model, Backend* backend, int max_rows)
   q_ = backend->NewFloats(rows * c.num_heads * c.head_dim);
   attended_ = backend->NewFloats(rows * c.num_heads * c.head_dim);
   hidden_ = backend->NewFloats(rows * c.intermediate_size);
-  logits_ = backend->NewFloats(std::min<int64_t>(rows, kMaxLogitRows) *
-                               c.vocab_size);
+  logits_ =
+      backend->NewFloats(std::min<int64_t>(rows, kMaxLogitRows) * c.vocab_size);
   row_sets_.resize(c.num_layers + 1);
   q_rows_.resize(c.num_layers);
   kv_rows_.resize(c.num_layers);
@@ -97,18 +97,17 @@ void Transformer::RunLayer(int layer) {
   const int rows = kept.rows();
   if (rows == 0) return;
   if (some_end) {
-    backend_->Gather({.x = x_,
-                      .row_ids = q_rows,
-                      .dim = c.hidden_size,
-                      .y = gathered_});
+    backend_->Gather(
+        {.x = x_, .row_ids = q_rows, .dim = c.hidden_size, .y = gathered_});
     std::swap(x_, gathered_);
   }
-  backend_->Attention({.layer = layer,
-                       .step = &kept.step(),
-                       .q = q_,
-                       .out = attended_,
-                       .q_heads = c.num_heads,
-                       .scale = 1.0f / std::sqrt(static_cast<float>(c.head_dim))});
+  backend_->Attention(
+      {.layer = layer,
+       .step = &kept.step(),
+       .q = q_,
+       .out = attended_,
+       .q_heads = c.num_heads,
+       .scale = 1.0f / std::sqrt(static_cast<float>(c.head_dim))});
   backend_->Linear({.x = attended_,
                     .rows = rows,
                     .w = weights.wo.get(),
@@ -133,8 +132,7 @@ void Transformer::RunHead(std::span<const SampleRow> samples,
   row_sets_[active_].WantedRows(&wanted_rows_);
   const std::span<const int32_t> wanted = wanted_rows_;
   for (size_t first = 0; first < wanted.size(); first += kMaxLogitRows) {
-    const size_t count =
-        std::min<size_t>(kMaxLogitRows, wanted.size() - first);
+    const size_t count = std::min<size_t>(kMaxLogitRows, wanted.size() - first);
     backend_->Head({.x = x_,
                     .row_ids = wanted.subspan(first, count),
                     .norm = model_.final_norm,

@@ -13,19 +13,23 @@
 
 namespace strata {
 
-// The forward pass of a decoder-only transformer under a KV-sharing strategy for each sequence (Algorithm 2 of
-// "Stochastic KV Routing", arXiv 2604.22782): every layer computes its queries; a leader layer computes K and V, appends
-// them to the cache and reads them; a follower reads the cache of its leader.  Written once, over Backend.
+// The forward pass of a decoder-only transformer under a KV-sharing strategy
+// for each sequence (Algorithm 2 of "Stochastic KV Routing", arXiv 2604.22782):
+// every layer computes its queries; a leader layer computes K and V, appends
+// them to the cache and reads them; a follower reads the cache of its leader.
+// Written once, over Backend.
 //
-// Owns the packed weights and the activations.  Not thread-safe: the engine thread's.
+// Owns the packed weights and the activations.  Not thread-safe: the engine
+// thread's.
 class Transformer {
  public:
   // max_rows: of a step.  `backend` outlives this; its pages are created.
   Transformer(PackedModel model, Backend* backend, int max_rows);
 
-  // Runs the plan's rows and samples: out[i] is the token of the i-th wanted row under samples[i], in the order of the
-  // chunks and of the rows in them.  An error is the device's and permanent.
-  // REQUIRES: plan.num_rows <= max_rows; samples.size() == plan.num_wanted.
+  // Runs the plan's rows and samples: out[i] is the token of the i-th wanted
+  // row under samples[i], in the order of the chunks and of the rows in them.
+  // An error is the device's and permanent. REQUIRES: plan.num_rows <=
+  // max_rows; samples.size() == plan.num_wanted.
   absl::Status Run(const BatchPlan& plan, std::span<const SampleRow> samples,
                    std::vector<SampledToken>* out);
 
@@ -55,8 +59,9 @@ class Transformer {
   std::vector<int32_t> tokens_;
   std::vector<int32_t> strategy_of_;  // by chunk
   std::vector<int32_t> slot_of_;      // [strategies, num_layers]
-  std::vector<RowSet> row_sets_;      // [num_layers + 1], one more after each layer where rows end
-  size_t active_ = 0;                 // index of the present one
+  std::vector<RowSet>
+      row_sets_;  // [num_layers + 1], one more after each layer where rows end
+  size_t active_ = 0;                          // index of the present one
   std::vector<std::vector<int32_t>> q_rows_;   // by layer
   std::vector<std::vector<int32_t>> kv_rows_;  // by layer
   std::vector<int32_t> wanted_rows_;

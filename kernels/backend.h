@@ -12,38 +12,44 @@
 
 namespace strata {
 
-// The page slab: pages of K and V of one leader layer for page_tokens consecutive positions of one sequence.
-// Their inner layout and element type are the backend's own.
+// The page slab: pages of K and V of one leader layer for page_tokens
+// consecutive positions of one sequence. Their inner layout and element type
+// are the backend's own.
 struct KvLayout {
   int64_t num_pages = 0;
   int page_tokens = 0;  // a power of two in [4, 128]
   int kv_heads = 0;
-  int head_dim = 0;     // even
+  int head_dim = 0;  // even
 };
 
-// A device: its memory, the page slab and the operations of kernels/ops.h.  Knows no layers, requests or files.
+// A device: its memory, the page slab and the operations of kernels/ops.h.
+// Knows no layers, requests or files.
 //
-// Operations are queued in order and done when Wait returns; their Args are copied, what these point to must live
-// until then.  Every operation gives the same bits for a row whatever other rows are in the step.
+// Operations are queued in order and done when Wait returns; their Args are
+// copied, what these point to must live until then.  Every operation gives the
+// same bits for a row whatever other rows are in the step.
 //
 // Not thread-safe: one thread calls it (the engine's).
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  virtual std::string name() const = 0;       // "cpu", "cuda"
-  virtual std::string kv_format() const = 0;  // "f32", "bf16": elements of the pages
+  virtual std::string name() const = 0;  // "cpu", "cuda"
+  virtual std::string kv_format()
+      const = 0;  // "f32", "bf16": elements of the pages
 
   // Packs weights into the backend's layout; `view` may go when it returns.
   // REQUIRES: view.data is readable for view.NumBytes().
   virtual std::unique_ptr<Matrix> Pack(const WeightView& view) = 0;
 
-  // `count` floats in backend memory, zeroed, owned by the backend and alive as long as it is.
+  // `count` floats in backend memory, zeroed, owned by the backend and alive as
+  // long as it is.
   virtual float* NewFloats(int64_t count) = 0;
   // NewFloats holding `view` converted to f32, in the order of view.StoredRow.
   virtual float* NewFloats(const WeightView& view) = 0;
 
-  // Bytes of one page of `layout`: 2 * kv_heads * page_tokens * head_dim elements.
+  // Bytes of one page of `layout`: 2 * kv_heads * page_tokens * head_dim
+  // elements.
   virtual int64_t PageBytes(const KvLayout& layout) const = 0;
   // Allocates the slab; once.  RESOURCE_EXHAUSTED if the memory is not there.
   virtual absl::Status CreateKvPages(const KvLayout& layout) = 0;

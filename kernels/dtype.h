@@ -6,14 +6,16 @@
 
 namespace strata {
 
-// Element types of weights as they lie in files.  The quantised ones are those of
-// GGUF: blocks of 32 consecutive elements of a row, each with an f16 scale d.
+// Element types of weights as they lie in files.  The quantised ones are those
+// of GGUF: blocks of 32 consecutive elements of a row, each with an f16 scale
+// d.
 enum class DType : uint8_t {
   kF32,
   kF16,
   kBF16,
   kQ8_0,  // {f16 d; int8 q[32]}: w = d * q
-  kQ4_0,  // {f16 d; uint8 q[16]}: w = d * (nibble - 8); low nibbles first 16, high last 16
+  kQ4_0,  // {f16 d; uint8 q[16]}: w = d * (nibble - 8); low nibbles first 16,
+          // high last 16
   kQ4_1,  // {f16 d; f16 m; uint8 q[16]}: w = d * nibble + m
 };
 
@@ -24,12 +26,18 @@ constexpr int BlockElements(DType type) {
 
 constexpr int BlockBytes(DType type) {
   switch (type) {
-    case DType::kF32: return 4;
-    case DType::kF16: return 2;
-    case DType::kBF16: return 2;
-    case DType::kQ8_0: return 34;
-    case DType::kQ4_0: return 18;
-    case DType::kQ4_1: return 20;
+    case DType::kF32:
+      return 4;
+    case DType::kF16:
+      return 2;
+    case DType::kBF16:
+      return 2;
+    case DType::kQ8_0:
+      return 34;
+    case DType::kQ4_0:
+      return 18;
+    case DType::kQ4_1:
+      return 20;
   }
   return 0;
 }
@@ -37,19 +45,25 @@ constexpr int BlockBytes(DType type) {
 // As the files' formats spell it: "BF16", "Q4_1", ...
 constexpr const char* DTypeName(DType type) {
   switch (type) {
-    case DType::kF32: return "F32";
-    case DType::kF16: return "F16";
-    case DType::kBF16: return "BF16";
-    case DType::kQ8_0: return "Q8_0";
-    case DType::kQ4_0: return "Q4_0";
-    case DType::kQ4_1: return "Q4_1";
+    case DType::kF32:
+      return "F32";
+    case DType::kF16:
+      return "F16";
+    case DType::kBF16:
+      return "BF16";
+    case DType::kQ8_0:
+      return "Q8_0";
+    case DType::kQ4_0:
+      return "Q4_0";
+    case DType::kQ4_1:
+      return "Q4_1";
   }
   return "?";
 }
 
 // A matrix or vector of weights as it lies in a mapped file; owns nothing.
-// data is [rows, cols], row-major, without padding; cols % BlockElements(type) == 0.
-// A vector has rows == 1.
+// data is [rows, cols], row-major, without padding; cols % BlockElements(type)
+// == 0. A vector has rows == 1.
 struct WeightView {
   const std::byte* data = nullptr;  // null: absent
   DType type = DType::kF32;
@@ -60,13 +74,17 @@ struct WeightView {
   // rotates neighbours); row r of the matrix meant is StoredRow(r) here.
   int interleaved_head_dim = 0;
 
-  int64_t RowBytes() const { return cols / BlockElements(type) * BlockBytes(type); }
+  int64_t RowBytes() const {
+    return cols / BlockElements(type) * BlockBytes(type);
+  }
   int64_t NumBytes() const { return rows * RowBytes(); }
   int64_t StoredRow(int64_t row) const {
     if (interleaved_head_dim == 0) return row;
     const int64_t half = interleaved_head_dim / 2;
-    const int64_t head = row / interleaved_head_dim, i = row % interleaved_head_dim;
-    return head * interleaved_head_dim + (i < half ? 2 * i : 2 * (i - half) + 1);
+    const int64_t head = row / interleaved_head_dim,
+                  i = row % interleaved_head_dim;
+    return head * interleaved_head_dim +
+           (i < half ? 2 * i : 2 * (i - half) + 1);
   }
 };
 

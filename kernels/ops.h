@@ -9,8 +9,9 @@
 #include "kernels/sampling.h"
 #include "kernels/step.h"
 
-// The operations of a forward pass.  One Args struct is the contract of one operation; a backend
-// implements each.  Activations are row-major f32.  Lengths count elements.
+// The operations of a forward pass.  One Args struct is the contract of one
+// operation; a backend implements each.  Activations are row-major f32. Lengths
+// count elements.
 namespace strata {
 
 // Weights in a backend's own packed layout: [rows (outputs), cols (inputs)].
@@ -30,44 +31,47 @@ struct RmsNorm {
 
 // x[r] = row tokens[r] of table.
 struct EmbedArgs {
-  WeightView table;               // [vocab, dim], in backend memory
+  WeightView table;                 // [vocab, dim], in backend memory
   std::span<const int32_t> tokens;  // [rows], each in [0, vocab)
-  float* x = nullptr;             // [rows, dim]
+  float* x = nullptr;               // [rows, dim]
 };
 
 // The input side of attention in `layer`, for rows of x given by number:
 //
-//   q[i] = rope(q_norm(Wq norm(x[q_rows[i]]) + bq))                  i < q_rows.size()
-//   cache of layer's own slot, at kv_rows[j]'s position <-
-//     K = rope(k_norm(Wk norm(x[kv_rows[j]]) + bk)), V = Wv norm(x[kv_rows[j]]) + bv
+//   q[i] = rope(q_norm(Wq norm(x[q_rows[i]]) + bq))                  i <
+//   q_rows.size() cache of layer's own slot, at kv_rows[j]'s position <-
+//     K = rope(k_norm(Wk norm(x[kv_rows[j]]) + bk)), V = Wv norm(x[kv_rows[j]])
+//     + bv
 //
-// q_norm and k_norm act on each head.  rope rotates halves: with i < head_dim / 2 and the angle
-// a = position * inv_freq[i],  (u, w) = (v[i], v[i + head_dim / 2]) become
-// (u cos a - w sin a, w cos a + u sin a).  kv_rows are the rows whose strategy has `layer` as a leader; their
-// slot is step.SlotOf(chunk, layer).  Both lists rise.  Positions are those of `step`.
+// q_norm and k_norm act on each head.  rope rotates halves: with i < head_dim /
+// 2 and the angle a = position * inv_freq[i],  (u, w) = (v[i], v[i + head_dim /
+// 2]) become (u cos a - w sin a, w cos a + u sin a).  kv_rows are the rows
+// whose strategy has `layer` as a leader; their slot is step.SlotOf(chunk,
+// layer).  Both lists rise.  Positions are those of `step`.
 struct QkvArgs {
   int layer = 0;
   const float* x = nullptr;  // [step.rows(), dim]
   const Step* step = nullptr;
   std::span<const int32_t> q_rows;
   std::span<const int32_t> kv_rows;
-  RmsNorm norm;                   // over dim
-  const Matrix* wq = nullptr;     // [q_heads * head_dim, dim]
-  const Matrix* wk = nullptr;     // [kv_heads * head_dim, dim]
-  const Matrix* wv = nullptr;     // [kv_heads * head_dim, dim]
-  const float* bq = nullptr;      // [q_heads * head_dim] or null
-  const float* bk = nullptr;      // [kv_heads * head_dim] or null
-  const float* bv = nullptr;      // [kv_heads * head_dim] or null
-  RmsNorm q_norm;                 // over head_dim
-  RmsNorm k_norm;                 // over head_dim
+  RmsNorm norm;                     // over dim
+  const Matrix* wq = nullptr;       // [q_heads * head_dim, dim]
+  const Matrix* wk = nullptr;       // [kv_heads * head_dim, dim]
+  const Matrix* wv = nullptr;       // [kv_heads * head_dim, dim]
+  const float* bq = nullptr;        // [q_heads * head_dim] or null
+  const float* bk = nullptr;        // [kv_heads * head_dim] or null
+  const float* bv = nullptr;        // [kv_heads * head_dim] or null
+  RmsNorm q_norm;                   // over head_dim
+  RmsNorm k_norm;                   // over head_dim
   const float* inv_freq = nullptr;  // [head_dim / 2], radians per position
-  float* q = nullptr;             // [q_rows.size(), q_heads * head_dim]
+  float* q = nullptr;               // [q_rows.size(), q_heads * head_dim]
 };
 
 // Causal attention of the rows of `step` over the cache that `layer` reads:
 //
-//   out[r,h] = sum over t <= position[r] of p[t] * V[t,g],  p = softmax over t of scale * (q[r,h] . K[t,g])
-//   g = h / (q_heads / kv_heads);  K, V in slot step.SlotOf(chunk, layer)
+//   out[r,h] = sum over t <= position[r] of p[t] * V[t,g],  p = softmax over t
+//   of scale * (q[r,h] . K[t,g]) g = h / (q_heads / kv_heads);  K, V in slot
+//   step.SlotOf(chunk, layer)
 struct AttentionArgs {
   int layer = 0;
   const Step* step = nullptr;
@@ -87,7 +91,8 @@ struct LinearArgs {
   bool accumulate = false;
 };
 
-// y[r] = silu(Wgate norm(x[r])) * (Wup norm(x[r])),  silu(v) = v / (1 + exp(-v))
+// y[r] = silu(Wgate norm(x[r])) * (Wup norm(x[r])),  silu(v) = v / (1 +
+// exp(-v))
 struct GatedMlpArgs {
   const float* x = nullptr;  // [rows, dim]
   int rows = 0;

@@ -19,15 +19,15 @@ struct StepChunk {
   int32_t blocks_stride;
 };
 
-// The rows of one forward pass (a row is one position of one sequence), or what is
-// left of them after the trailing skip.  Owns nothing; the arrays live until
+// The rows of one forward pass (a row is one position of one sequence), or what
+// is left of them after the trailing skip.  Owns nothing; the arrays live until
 // Backend::Wait returns.
 struct Step {
   std::span<const int32_t> positions;  // [rows], from 0 within their sequence
   std::span<const int32_t> chunk_of;   // [rows], index into chunks
   std::span<const StepChunk> chunks;   // in the order of their rows
-  // [strategies, layers]: the slot (the rank among the strategy's leaders, from 0) of
-  // the leader that the layer reads.
+  // [strategies, layers]: the slot (the rank among the strategy's leaders, from
+  // 0) of the leader that the layer reads.
   const int32_t* slot_of = nullptr;
   int32_t num_layers = 0;
 

@@ -7,14 +7,15 @@
 
 namespace strata::cpu {
 
-// Where all workers of a team wait for each other, by spinning: under a microsecond when each
-// has a core, and still correct (it yields) when they have not.
+// Where all workers of a team wait for each other, by spinning: under a
+// microsecond when each has a core, and still correct (it yields) when they
+// have not.
 class SpinBarrier {
  public:
   explicit SpinBarrier(int num_workers) : num_workers_(num_workers) {}
 
-  // Returns once all workers have called it as often as this one.  What any of them wrote before
-  // is visible to all after.
+  // Returns once all workers have called it as often as this one.  What any of
+  // them wrote before is visible to all after.
   void Wait();
 
  private:
@@ -28,11 +29,12 @@ struct Share {
   int64_t end;
 };
 
-// One of the threads that run the operations of a step together.  Each operation is a function
-// void Op(const OpArgs&, ..., const Worker&) that all workers of the team call with the same arguments; it does
-// its share, and may Sync between phases.  The team syncs between operations.
+// One of the threads that run the operations of a step together.  Each
+// operation is a function void Op(const OpArgs&, ..., const Worker&) that all
+// workers of the team call with the same arguments; it does its share, and may
+// Sync between phases.  The team syncs between operations.
 struct Worker {
-  int id = 0;     // in [0, count)
+  int id = 0;  // in [0, count)
   int count = 1;
   SpinBarrier* barrier = nullptr;  // null where count is 1
 
@@ -40,7 +42,8 @@ struct Worker {
     if (count > 1) barrier->Wait();
   }
 
-  // This worker's part of n items: contiguous, whole multiples of `grain` but for the end of n.
+  // This worker's part of n items: contiguous, whole multiples of `grain` but
+  // for the end of n.
   Share ShareOf(int64_t n, int64_t grain = 1) const {
     const int64_t units = (n + grain - 1) / grain;
     return {std::min(n, units * id / count * grain),

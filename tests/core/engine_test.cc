@@ -1,4 +1,5 @@
-// The engine as a whole, over a tiny model: whatever runs beside a request, it gets what it gets alone.
+// The engine as a whole, over a tiny model: whatever runs beside a request, it
+// gets what it gets alone.
 #include "core/engine.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +14,13 @@
 namespace strata {
 namespace {
 
-const char* const kSpecs[] = {"full",     "every=2",     "every=4",        "keep=0.25",
-                              "prefix=3", "leaders=0,5", "sources=0,1,0,3,3,5,6,7"};
+const char* const kSpecs[] = {"full",
+                              "every=2",
+                              "every=4",
+                              "keep=0.25",
+                              "prefix=3",
+                              "leaders=0,5",
+                              "sources=0,1,0,3,3,5,6,7"};
 
 std::vector<int32_t> RandomPrompt(std::mt19937_64& random, int max_length) {
   std::vector<int32_t> prompt(1 + random() % max_length);
@@ -38,7 +44,8 @@ Request RandomRequest(const TinyEngine& tiny, std::mt19937_64& random) {
     request.kind = Request::Kind::kScore;
     request.num_sequences = 1;
   }
-  EXPECT_TRUE(FitRequest(tiny.engine->limits(), 1 + random() % 20, &request).ok());
+  EXPECT_TRUE(
+      FitRequest(tiny.engine->limits(), 1 + random() % 20, &request).ok());
   return request;
 }
 
@@ -63,7 +70,8 @@ void ExpectSame(CollectingSink& got, CollectingSink& want) {
 
 void ExpectNoPageHeld(const Engine& engine) {
   LoadReport load = engine.GetLoad();
-  for (int i = 0; i < 1000 && (load.running > 0 || load.kv_used_bytes > 0); ++i) {
+  for (int i = 0; i < 1000 && (load.running > 0 || load.kv_used_bytes > 0);
+       ++i) {
     absl::SleepFor(absl::Milliseconds(5));
     load = engine.GetLoad();
   }
@@ -85,7 +93,8 @@ void ExpectSumsUp(const LoadReport& load) {
   EXPECT_EQ(used, load.kv_used_bytes);
 }
 
-// Random mixes of requests and strategies, token budgets, pool sizes, precisions and threads.
+// Random mixes of requests and strategies, token budgets, pool sizes,
+// precisions and threads.
 TEST(EngineTest, EachRequestGetsWhatItGetsAlone) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -101,12 +110,14 @@ TEST(EngineTest, EachRequestGetsWhatItGetsAlone) {
     const TinyEngine crowd(options);
 
     std::vector<Request> requests;
-    for (int i = 0; i < 30; ++i) requests.push_back(RandomRequest(crowd, random));
+    for (int i = 0; i < 30; ++i)
+      requests.push_back(RandomRequest(crowd, random));
     std::vector<std::shared_ptr<CollectingSink>> sinks;
     for (const Request& request : requests) {
       sinks.push_back(std::make_shared<CollectingSink>());
       crowd.engine->Submit(request, sinks.back());
-      if (random() % 4 == 0) absl::SleepFor(absl::Microseconds(random() % 2000));
+      if (random() % 4 == 0)
+        absl::SleepFor(absl::Microseconds(random() % 2000));
       ExpectSumsUp(crowd.engine->GetLoad());
     }
     for (size_t i = 0; i < requests.size(); ++i) {
@@ -140,13 +151,15 @@ TEST(EngineTest, SampleIIsTheSameForEveryN) {
 }
 
 TEST(EngineTest, CancelsAtAnyMomentLeaveNoPageBehind) {
-  const TinyEngine tiny({.num_pages = 300, .max_sequences = 8, .max_batched_tokens = 16});
+  const TinyEngine tiny(
+      {.num_pages = 300, .max_sequences = 8, .max_batched_tokens = 16});
   std::mt19937_64 random(7);
   std::vector<std::shared_ptr<CollectingSink>> sinks;
   std::vector<std::thread> cancellers;
   for (int i = 0; i < 150; ++i) {
     sinks.push_back(std::make_shared<CollectingSink>());
-    const RequestId id = tiny.engine->Submit(RandomRequest(tiny, random), sinks.back());
+    const RequestId id =
+        tiny.engine->Submit(RandomRequest(tiny, random), sinks.back());
     if (i % 3 == 0) {
       cancellers.emplace_back([&tiny, id, wait = random() % 20000] {
         absl::SleepFor(absl::Microseconds(wait));
@@ -157,7 +170,8 @@ TEST(EngineTest, CancelsAtAnyMomentLeaveNoPageBehind) {
   for (std::thread& canceller : cancellers) canceller.join();
   for (size_t i = 0; i < sinks.size(); ++i) {
     const absl::Status status = sinks[i]->Wait();
-    EXPECT_TRUE(status.ok() || (i % 3 == 0 && absl::IsCancelled(status))) << status;
+    EXPECT_TRUE(status.ok() || (i % 3 == 0 && absl::IsCancelled(status)))
+        << status;
     EXPECT_FALSE(sinks[i]->called_after_end());
   }
   ExpectNoPageHeld(*tiny.engine);

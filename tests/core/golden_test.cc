@@ -1,11 +1,13 @@
-// The engine against PyTorch: every model family, every strategy of tests/golden.
+// The engine against PyTorch: every model family, every strategy of
+// tests/golden.
+#include "tests/testing/golden.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <string>
 #include <vector>
 
-#include "tests/testing/golden.h"
 #include "tests/testing/tiny_engine.h"
 
 namespace strata {
@@ -13,8 +15,9 @@ namespace {
 
 class GoldenTest : public testing::TestWithParam<const char*> {};
 
-// Logits of every position of the prompt (so without the trailing skip), the scored token and the 20 best of
-// each; in one chunk and in chunks of 7 positions.
+// Logits of every position of the prompt (so without the trailing skip), the
+// scored token and the 20 best of each; in one chunk and in chunks of 7
+// positions.
 TEST_P(GoldenTest, ScoresAreThoseOfPyTorch) {
   const Golden golden(GetParam());
   for (int budget : {512, 7}) {
@@ -49,7 +52,8 @@ TEST_P(GoldenTest, ScoresAreThoseOfPyTorch) {
   }
 }
 
-// Greedy continuations, with the trailing skip, as far as no two logits are closer than rounding can decide.
+// Greedy continuations, with the trailing skip, as far as no two logits are
+// closer than rounding can decide.
 TEST_P(GoldenTest, GreedyTokensAreThoseOfPyTorch) {
   const Golden golden(GetParam());
   int compared = 0;

@@ -26,10 +26,12 @@ class CollectingSink final : public TokenSink {
 
   void OnDelta(SequenceDelta delta) override {
     absl::MutexLock lock(&mu_);
-    after_end_ = after_end_ || status_.has_value() || sequences_[delta.index].end.has_value();
+    after_end_ = after_end_ || status_.has_value() ||
+                 sequences_[delta.index].end.has_value();
     Sequence& sequence = sequences_[delta.index];
     sequence.text += delta.text;
-    sequence.tokens.insert(sequence.tokens.end(), delta.tokens.begin(), delta.tokens.end());
+    sequence.tokens.insert(sequence.tokens.end(), delta.tokens.begin(),
+                           delta.tokens.end());
     sequence.logprobs.insert(sequence.logprobs.end(), delta.logprobs.begin(),
                              delta.logprobs.end());
     if (delta.end.has_value()) sequence.end = std::move(delta.end);
@@ -43,7 +45,9 @@ class CollectingSink final : public TokenSink {
 
   absl::Status Wait() {
     absl::MutexLock lock(&mu_);
-    const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return status_.has_value(); };
+    const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return status_.has_value();
+    };
     mu_.Await(absl::Condition(&ended));
     return *status_;
   }

@@ -12,10 +12,11 @@
 
 namespace strata {
 
-inline constexpr const char* kGoldenModels[] = {"llama-tied", "llama3-ropescaled", "mistral",
-                                                "qwen2-bias", "qwen3-qknorm"};
+inline constexpr const char* kGoldenModels[] = {
+    "llama-tied", "llama3-ropescaled", "mistral", "qwen2-bias", "qwen3-qknorm"};
 
-// The right answers for one model of tests/golden, computed by PyTorch in f32: golden.json and golden.safetensors.
+// The right answers for one model of tests/golden, computed by PyTorch in f32:
+// golden.json and golden.safetensors.
 struct Golden {
   explicit Golden(const std::string& model) {
     const std::string folder = "tests/golden/" + model + "/";
@@ -28,14 +29,17 @@ struct Golden {
     data = bytes.substr(8 + header_bytes);
   }
 
-  std::vector<int32_t> prompt() const { return json["prompt"].get<std::vector<int32_t>>(); }
+  std::vector<int32_t> prompt() const {
+    return json["prompt"].get<std::vector<int32_t>>();
+  }
 
   // Log-softmax of the logits that `name` has for `row`; of all the vocabulary.
   std::vector<double> Logprobs(const std::string& name, int row) const {
     const nlohmann::json& tensor = header.at(name);
     const int64_t vocab = tensor["shape"][1];
     std::vector<float> logits(vocab);
-    const size_t begin = tensor["data_offsets"][0].get<size_t>() + row * vocab * sizeof(float);
+    const size_t begin =
+        tensor["data_offsets"][0].get<size_t>() + row * vocab * sizeof(float);
     std::memcpy(logits.data(), data.data() + begin, vocab * sizeof(float));
     double top = logits[0], sum = 0;
     for (float v : logits) top = std::max<double>(top, v);

@@ -21,7 +21,8 @@
 
 namespace strata {
 
-// A real engine over one of the models in tests/golden, on the CPU backend, without a server.
+// A real engine over one of the models in tests/golden, on the CPU backend,
+// without a server.
 struct TinyEngine {
   struct Options {
     std::string model = "llama-tied";
