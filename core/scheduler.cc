@@ -104,9 +104,8 @@ void Scheduler::Commit(const BatchPlan& plan) {
 
 void Scheduler::PlanDecoding(absl::Time now, int* budget, BatchPlan* plan) {
   for (Sequence* sequence : running_) {
-    if (!IsDecoding(*sequence)) continue;
-    STRATA_CHECK(*budget > 0);
-    PlanChunk(now, sequence, budget, plan);
+    if (*budget == 0) return;
+    if (IsDecoding(*sequence)) PlanChunk(now, sequence, budget, plan);
   }
 }
 

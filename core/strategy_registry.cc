@@ -1,6 +1,7 @@
 #include "core/strategy_registry.h"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -35,7 +36,7 @@ StrategyRegistry::StrategyRegistry(int num_layers,
 absl::StatusOr<SharingStrategy> StrategyRegistry::Resolve(
     std::string_view spec) const {
   {
-    absl::MutexLock lock(&mu_);
+    std::lock_guard lock(mu_);
     if (spec.empty()) return default_;
     for (const Named& named : registered_) {
       if (named.name == spec) return named.strategy;
@@ -57,7 +58,7 @@ absl::Status StrategyRegistry::Register(std::string_view name,
         absl::StrCat("strategy name ", Quote(name), ": its spec is empty"));
   }
   STRATA_ASSIGN_OR_RETURN(SharingStrategy strategy, Resolve(spec));
-  absl::MutexLock lock(&mu_);
+  std::lock_guard lock(mu_);
   const auto known =
       std::find_if(registered_.begin(), registered_.end(),
                    [&](const Named& named) { return named.name == name; });
@@ -76,30 +77,30 @@ absl::Status StrategyRegistry::Register(std::string_view name,
 
 void StrategyRegistry::SetDefault(SharingStrategy strategy) {
   STRATA_CHECK(strategy.num_layers() == num_layers_);
-  absl::MutexLock lock(&mu_);
+  std::lock_guard lock(mu_);
   default_ = std::move(strategy);
   AddLabel(default_);
 }
 
 SharingStrategy StrategyRegistry::default_strategy() const {
-  absl::MutexLock lock(&mu_);
+  std::lock_guard lock(mu_);
   return default_;
 }
 
 std::vector<StrategyRegistry::Named> StrategyRegistry::registered() const {
-  absl::MutexLock lock(&mu_);
+  std::lock_guard lock(mu_);
   return registered_;
 }
 
 int StrategyRegistry::LabelOf(const SharingStrategy& strategy) const {
-  absl::MutexLock lock(&mu_);
+  std::lock_guard lock(mu_);
   const auto it =
       std::find(labels_.begin(), labels_.end(), strategy.canonical());
   return it == labels_.end() ? 0 : static_cast<int>(it - labels_.begin());
 }
 
 std::vector<std::string> StrategyRegistry::labels() const {
-  absl::MutexLock lock(&mu_);
+  std::lock_guard lock(mu_);
   return labels_;
 }
 
