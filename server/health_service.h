@@ -4,7 +4,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <vector>
 

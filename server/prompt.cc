@@ -1,5 +1,7 @@
 #include "server/prompt.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 
@@ -10,6 +12,15 @@ absl::Status CheckHasTokenizer(const ServedModel& model) {
   if (model.tokenizer != nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(
       "the model has no tokenizer: send token ids instead of text");
+}
+
+size_t LongestTokenBytes(const Tokenizer& tokenizer) {
+  size_t longest = 1;
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    longest =
+        std::max(longest, tokenizer.Bytes(id, /*skip_special=*/false).size());
+  }
+  return longest;
 }
 
 }  // namespace
@@ -37,6 +48,23 @@ absl::StatusOr<std::vector<int32_t>> EncodeChat(
   STRATA_ASSIGN_OR_RETURN(const std::vector<ChatTemplate::Piece> pieces,
                           model.chat->Render(messages, add_generation_prompt));
   return EncodePieces(*model.tokenizer, pieces);
+}
+
+absl::Status CheckTextFits(const ServedModel& model, size_t num_bytes) {
+  // Encoding this much takes less time than looking at the vocabulary.
+  constexpr size_t kAlwaysTried = 64 << 10;
+  // Normalisation (NFC) makes three bytes of nine, at most.
+  constexpr size_t kMaxShortening = 3;
+  if (model.tokenizer == nullptr || num_bytes <= kAlwaysTried) {
+    return absl::OkStatus();
+  }
+  const int max_model_len = model.engine->limits().max_model_len;
+  const size_t max_bytes =
+      kMaxShortening * max_model_len * LongestTokenBytes(*model.tokenizer);
+  if (num_bytes <= max_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a prompt of ", num_bytes, " bytes cannot fit the context of ",
+      max_model_len, " tokens"));
 }
 
 absl::Status CheckPrompt(const std::vector<int32_t>& ids, int vocab_size) {

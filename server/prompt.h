@@ -1,6 +1,7 @@
 #ifndef SERVER_PROMPT_H_
 #define SERVER_PROMPT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -26,6 +27,10 @@ absl::StatusOr<std::vector<int32_t>> EncodeText(const ServedModel& model,
 absl::StatusOr<std::vector<int32_t>> EncodeChat(
     const ServedModel& model, const std::vector<ChatMessage>& messages,
     bool add_generation_prompt);
+
+// Refuses text that no tokens could make short enough for the context, before
+// the time is spent to encode it.  No effect on a model without tokenizer.
+absl::Status CheckTextFits(const ServedModel& model, size_t num_bytes);
 
 // A prompt is not empty, and its ids are within the vocabulary.
 absl::Status CheckPrompt(const std::vector<int32_t>& ids, int vocab_size);

@@ -25,8 +25,9 @@ std::vector<int32_t> ToIds(const Repeated& ids) {
 absl::StatusOr<std::vector<int32_t>> EncodePromptText(const ServedModel& model,
                                                       const std::string& text,
                                                       bool parse_special) {
-  // Not even with a BOS before it is nothing a prompt.
+  // Nothing is no prompt, even where a BOS would come before it.
   if (text.empty()) return absl::InvalidArgumentError("text is empty");
+  STRATA_RETURN_IF_ERROR(CheckTextFits(model, text.size()));
   return EncodeText(model, text, parse_special);
 }
 
@@ -48,6 +49,8 @@ absl::StatusOr<std::vector<int32_t>> ToPrompt(
     case v1::GenerateRequest::kTokens:
       return ToIds(message.tokens().ids());
     case v1::GenerateRequest::kChat:
+      STRATA_RETURN_IF_ERROR(
+          CheckTextFits(model, message.chat().ByteSizeLong()));
       return EncodeChatMessage(model, message.chat());
     case v1::GenerateRequest::PROMPT_NOT_SET:
       break;

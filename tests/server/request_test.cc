@@ -283,6 +283,20 @@ TEST_F(RequestTest, ThePromptIsNotEmpty) {
                 "chat.messages is empty");
 }
 
+TEST_F(RequestTest, TextThatCannotFitIsRefusedBeforeItIsEncoded) {
+  const std::string text(64 << 20, 'x');
+  ExpectInvalid([&](v1::GenerateRequest* m) { m->set_text(text); },
+                "a prompt of 67108864 bytes cannot fit the context of 256");
+  ExpectInvalid(
+      [&](v1::GenerateRequest* m) {
+        m->mutable_chat()->add_messages()->set_content(text);
+      },
+      "cannot fit the context");
+  EXPECT_TRUE(Parse([&](v1::GenerateRequest* m) {
+                m->set_text(text.substr(0, 64 << 10));
+              }).ok());  // FitRequest says how many tokens it has
+}
+
 TEST_F(RequestTest, StrategiesAreChecked) {
   ExpectInvalid(
       [](v1::GenerateRequest* m) { m->mutable_strategy()->set_spec("evry=2"); },

@@ -43,6 +43,7 @@ class CountingService final : public v1::Inference::CallbackService {
   grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(
       grpc::CallbackServerContext* context,
       const v1::GenerateRequest* request) override {
+    ++num_started_;
     auto cancelled = std::make_shared<std::atomic<bool>>(false);
     const auto stream = TokenStream::Create(context, options_, RequestLog());
     stream->OnceSubmitted(7, [cancelled] { *cancelled = true; });
@@ -84,6 +85,7 @@ class CountingService final : public v1::Inference::CallbackService {
     while (num_produced_ < count) std::this_thread::yield();
   }
 
+  std::atomic<int> num_started_{0};
   std::atomic<int> num_logged_{0};
   std::atomic<int> num_logged_ok_{0};
 
@@ -298,9 +300,10 @@ TEST_F(TokenStreamTest, ACancelAtAnyMomentLeavesNothingBehind) {
     });
   }
   for (std::thread& client : clients) client.join();
-  service_.WaitForProduced(kNumThreads * kCallsPerThread);
-  server_->Shutdown();
-  EXPECT_EQ(service_.num_logged_, kNumThreads * kCallsPerThread);
+  server_->Shutdown();  // when all calls are over
+  // A call may be cancelled before the server has heard of it.
+  EXPECT_LE(service_.num_started_, kNumThreads * kCallsPerThread);
+  EXPECT_EQ(service_.num_logged_, service_.num_started_);
   EXPECT_GE(service_.num_logged_ok_, num_ok);
 }
 
