@@ -7,9 +7,10 @@
 
 namespace strata::cpu {
 
-// Owns zeroed memory that starts at a cache line (64 bytes); large buffers ask for huge pages, as a
-// kernel that streams them would otherwise wait for address translations.  Running out of memory ends the
-// process.
+// Owns zeroed memory that starts at a cache line (64 bytes); 2 MB and more
+// start at a huge page and ask the system for such, as a kernel that streams
+// them would otherwise wait for address translations.  Running out of memory
+// ends the process.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
@@ -34,10 +35,14 @@ class AlignedBuffer {
   void swap(AlignedBuffer& other) {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
+    std::swap(mapped_, other.mapped_);
+    std::swap(mapped_bytes_, other.mapped_bytes_);
   }
 
   std::byte* data_ = nullptr;
   int64_t size_ = 0;
+  void* mapped_ = nullptr;  // what contains data_
+  int64_t mapped_bytes_ = 0;
 };
 
 }  // namespace strata::cpu

@@ -26,7 +26,7 @@ std::string CpuBackend::kv_format() const {
 }
 
 std::unique_ptr<Matrix> CpuBackend::Pack(const WeightView& view) {
-  auto matrix = std::make_unique<PackedMatrix>(view);
+  auto matrix = std::make_unique<PackedMatrix>(view, weights_);
   team_.Run([&](const Worker& worker) { matrix->Fill(view, worker); });
   return matrix;
 }

@@ -16,6 +16,7 @@
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/sample.h"
 #include "kernels/cpu/thread_team.h"
+#include "kernels/cpu/weight_arena.h"
 
 namespace strata::cpu {
 
@@ -25,9 +26,9 @@ struct CpuOptions {
   Isa isa = DetectIsa();   // or one before it
 };
 
-// Runs steps on the cores of this machine.  Operations wait in a queue; Wait lets every thread of
-// a team run all of them, each its share.  Memory for intermediate results grows to the largest
-// step and then stays.
+// Runs steps on the cores of this machine.  Operations wait in a queue; Wait
+// lets every thread of a team run all of them, each its share.  Memory for
+// intermediate results grows to the largest step and then stays.
 class CpuBackend final : public Backend {
  public:
   // REQUIRES: options.num_threads > 0, this machine supports options.isa.
@@ -71,12 +72,13 @@ class CpuBackend final : public Backend {
 
   const KvType kv_type_;
   ThreadTeam team_;
+  WeightArena weights_;
   Matmul matmul_;
   AttentionScratch attention_scratch_;
   SampleScratch sample_scratch_;
   std::unique_ptr<KvPages> pages_;     // null before CreateKvPages
   std::vector<AlignedBuffer> floats_;  // what NewFloats gave
-  AlignedBuffer k_;                    // keys of one layer, before they are in pages
+  AlignedBuffer k_;  // keys of one layer, before they are in pages
   AlignedBuffer v_;
   std::vector<Operation> queue_;
 };

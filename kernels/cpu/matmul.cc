@@ -1,7 +1,6 @@
 #include "kernels/cpu/matmul.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/check.h"
 #include "kernels/cpu/rms_norm.h"
@@ -10,11 +9,9 @@ namespace strata::cpu {
 
 namespace {
 
-// Rows that a worker takes through a tile of weights at a time: their sums stay in the first-level cache.
+// Rows that a worker takes through a tile of weights at a time: their sums stay
+// in the first-level cache.
 constexpr int64_t kRowsPerItem = 64;
-
-// Inputs after which such rows start over: so much of a tile stays in the first-level cache.
-constexpr int64_t kInputsPerPass = 256;
 
 constexpr RowType kRowTypes[] = {RowType::kF32, RowType::kBF16, RowType::kInt8};
 
@@ -142,19 +139,12 @@ void Matmul::RunItem(const MatmulOutput& output, AlignedBuffer* buffers,
 void Matmul::SumTile(const PackedMatrix& w, AlignedBuffer* buffers,
                      int64_t tile, Share rows, float* sums) const {
   const TileProduct& product = this->product(w);
-  TileArgs args = {.tile = w.tile(tile),
-                   .rows = Rows(buffers, product.row_type, w.cols()),
-                   .num_rows = static_cast<int>(rows.end - rows.begin),
-                   .k_begin = 0,
-                   .k_end = 0,
-                   .acc = sums};
-  args.rows.data = args.rows.row(rows.begin);
-  std::memset(sums, 0, args.num_rows * kTile * sizeof(float));
-  while (args.k_end < w.cols()) {
-    args.k_begin = args.k_end;
-    args.k_end = std::min(args.k_begin + kInputsPerPass, w.cols());
-    product.run(args);
-  }
+  PackedRows packed = Rows(buffers, product.row_type, w.cols());
+  packed.data = packed.row(rows.begin);
+  product.run({.tile = w.tile(tile),
+               .rows = packed,
+               .num_rows = static_cast<int>(rows.end - rows.begin),
+               .sums = sums});
 }
 
 }  // namespace strata::cpu

@@ -19,11 +19,13 @@ struct MatmulInput {
   const float* x = nullptr;  // [*, cols]
   int64_t cols = 0;
   int num_rows = 0;
-  const int32_t* row_ids = nullptr;  // [num_rows]: input i is x[row_ids[i]]; null: x[i]
+  const int32_t* row_ids =
+      nullptr;  // [num_rows]: input i is x[row_ids[i]]; null: x[i]
   RmsNorm norm = {};
 };
 
-// y[i] = w input[i] + bias, added to y[i] where `accumulate`; with `up`, silu(w input[i]) * (up input[i]).
+// y[i] = w input[i] + bias, added to y[i] where `accumulate`; with `up`, silu(w
+// input[i]) * (up input[i]).
 struct MatmulOutput {
   const PackedMatrix* w = nullptr;
   const PackedMatrix* up = nullptr;  // of the same shape, or null
@@ -32,7 +34,8 @@ struct MatmulOutput {
   bool accumulate = false;
 };
 
-// Products of matrices and rows: packs the rows for the kernels, shares the tiles of the weights among the workers.
+// Products of matrices and rows: packs the rows for the kernels, shares the
+// tiles of the weights among the workers.
 class Matmul {
  public:
   Matmul(Isa isa, bool exact_f32, int num_workers);

@@ -70,12 +70,12 @@ int64_t TileBytes(DType type, int64_t cols) {
   return cols / BlockElements(type) * BlockBytes(type) * kTile;
 }
 
-PackedMatrix::PackedMatrix(const WeightView& view)
+PackedMatrix::PackedMatrix(const WeightView& view, WeightArena& arena)
     : type_(view.type),
       rows_(view.rows),
       cols_(view.cols),
       tile_bytes_(TileBytes(view.type, view.cols)),
-      data_(num_tiles() * tile_bytes_) {
+      data_(arena.Allocate(num_tiles() * tile_bytes_)) {
   STRATA_CHECK(cols_ % BlockElements(type_) == 0);
 }
 
@@ -84,7 +84,7 @@ void PackedMatrix::Fill(const WeightView& view, const Worker& worker) {
   for (int64_t t = tiles.begin; t < tiles.end; ++t) {
     for (int o = 0; o < kTile && t * kTile + o < rows_; ++o) {
       FillRow(view.data + view.StoredRow(t * kTile + o) * view.RowBytes(),
-              type_, cols_, o, data_.data() + t * tile_bytes_);
+              type_, cols_, o, data_.get() + t * tile_bytes_);
     }
   }
 }

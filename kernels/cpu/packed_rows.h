@@ -17,8 +17,9 @@ enum class RowType : uint8_t {
   kInt8,  // int8 q[cols], then a RowBlock for each 32 of them
 };
 
-// 32 activations x are scale * q with q = round(x / scale) and scale = max |x| / 127; both
-// are 0 where all |x| < 1e-30, and scale is NaN where an x is not finite.
+// 32 activations x are scale * q with q = round(x / scale) and scale = max |x|
+// / 127; both are 0 where all |x| < 1e-30, and scale is NaN where an x is not
+// finite.
 struct RowBlock {
   float scale;
   int32_t minus_sum;  // -(sum of q)
@@ -44,14 +45,21 @@ inline RowBlock RowBlockOf(RowScale scale, int32_t sum) {
   return {scale.scale, -sum, scale.scale * static_cast<float>(sum)};
 }
 
-// Bytes from one packed row to the next: whole cache lines, and an odd number of them, as rows
-// at a distance of a power of two would compete for the same lines of a cache.
+// Bytes from one packed row to the next: whole cache lines, and an odd number
+// of them, as rows at a distance of a power of two would compete for the same
+// lines of a cache.
 constexpr int64_t PackedRowStride(RowType type, int64_t cols) {
   int64_t bytes = 0;
   switch (type) {
-    case RowType::kF32: bytes = (cols + 1) * 4; break;
-    case RowType::kBF16: bytes = (cols + 1) * 2; break;
-    case RowType::kInt8: bytes = cols + cols / 32 * sizeof(RowBlock); break;
+    case RowType::kF32:
+      bytes = (cols + 1) * 4;
+      break;
+    case RowType::kBF16:
+      bytes = (cols + 1) * 2;
+      break;
+    case RowType::kInt8:
+      bytes = cols + cols / 32 * sizeof(RowBlock);
+      break;
   }
   return ((bytes + 63) / 64 | 1) * 64;
 }

@@ -12,8 +12,8 @@ void Linear(const LinearArgs& args, Matmul& matmul, const Worker& worker);
 void GatedMlp(const GatedMlpArgs& args, Matmul& matmul, const Worker& worker);
 void Head(const HeadArgs& args, Matmul& matmul, const Worker& worker);
 
-// The projections of QkvArgs with their biases: into args.q, k and v, without q_norm, k_norm and
-// rope.
+// The projections of QkvArgs with their biases: into args.q, k and v, without
+// q_norm, k_norm and rope.
 void ProjectQkv(const QkvArgs& args, Matmul& matmul,
                 float* k /*[kv_rows.size(), wk->rows()]*/,
                 float* v /*[kv_rows.size(), wv->rows()]*/,

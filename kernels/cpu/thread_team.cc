@@ -34,7 +34,7 @@ void PinTo(int core, std::thread& thread) {
 ThreadTeam::ThreadTeam(int num_threads)
     : size_(num_threads),
       may_spin_(num_threads <= static_cast<int>(AllowedCores().size())),
-      barrier_(num_threads) {
+      barrier_(num_threads, may_spin_) {
   STRATA_CHECK(num_threads > 0);
   const std::vector<int> cores = AllowedCores();
   for (int id = 1; id < size_; ++id) {

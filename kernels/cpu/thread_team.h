@@ -11,9 +11,10 @@
 
 namespace strata::cpu {
 
-// Threads that run one function together: the caller of Run and num_threads - 1 of its own.  These
-// spin for some tens of microseconds after a run, so that the next one starts without a system call,
-// then sleep.  A team that takes all cores pins its threads, each to its core.
+// Threads that run one function together: the caller of Run and num_threads - 1
+// of its own.  These spin for some tens of microseconds after a run, so that
+// the next one starts without a system call, then sleep.  A team that takes all
+// cores pins its threads, each to its core.
 //
 // Not thread-safe: one thread calls Run at a time.
 class ThreadTeam {

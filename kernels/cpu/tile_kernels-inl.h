@@ -1,15 +1,19 @@
-// The kernels of tile_kernels.h for one instruction set, which the including file describes by a struct
-// Simd in the same (unnamed) namespace:
+// The kernels of tile_kernels.h for one instruction set, which the including
+// file describes by a struct Simd in the same (unnamed) namespace:
 //
 //   F, I          vectors of kLanes f32 and int32
-//   kVectors      vectors of a tile that a pass holds, kVectors * kLanes divides kTile
-//   kFloatRows, kInt8Rows  rows that share the weights in registers
-//   StartU8, DotU8  sum of (u - 128) * s over the bytes of a lane, exactly
-//   DotU4           the same of u * s with u < 16
+//   kVectors      vectors of a tile that a pass holds, kVectors * kLanes
+//   divides kTile kFloatRows, kInt8Rows  rows that share the weights in
+//   registers StartU8, DotU8  sum of (u - 128) * s over the bytes of a lane,
+//   exactly DotU4           the same of u * s with u < 16
 //
 //   Quantize        32 activations as int8
 //
-// No include guard: once a file, after the pragma that selects the instruction set.
+// No include guard: once a file, after the pragma that selects the instruction
+// set.
+
+// Arrays of vectors are registers only where loops over them are gone.
+#define UNROLL _Pragma("GCC unroll 16")
 
 using F = Simd::F;
 using I = Simd::I;
@@ -17,7 +21,8 @@ using I = Simd::I;
 inline constexpr int kLanes = Simd::kLanes;
 inline constexpr int kVectors = Simd::kVectors;
 
-// Calls use(j, weights of input j) for each input of a step of `kStep` inputs, for kLanes outputs from `lane`.
+// Calls use(j, weights of input j) for each input of a step of `kStep` inputs,
+// for kLanes outputs from `lane`.
 template <DType kType>
 struct Weights;
 
@@ -56,11 +61,10 @@ struct Weights<DType::kQ8_0> {
   template <class Use>
   static inline void ForEach(const std::byte* step, int lane, Use use) {
     const F d = Simd::LoadF16(step + lane * 2);
-    for (int i = 0; i < 8; ++i) {
+    UNROLL for (int i = 0; i < 8; ++i) {
       I u = Simd::LoadI32(step + kTile * 2 + (i * kTile + lane) * 4);
-      for (int j = 0; j < 4; ++j) {
-        const I q =
-            Simd::Add(Simd::And(u, Simd::Set(255)), Simd::Set(-128));
+      UNROLL for (int j = 0; j < 4; ++j) {
+        const I q = Simd::Add(Simd::And(u, Simd::Set(255)), Simd::Set(-128));
         use(4 * i + j, Simd::Mul(d, Simd::ToFloat(q)));
         u = Simd::ShiftRight<8>(u);
       }
@@ -77,11 +81,10 @@ struct NibbleWeights {
     const F d = Simd::LoadF16(step + lane * 2);
     const F m = kHasMin ? Simd::LoadF16(step + (kTile + lane) * 2) : F{};
     const std::byte* nibbles = step + kTile * (kHasMin ? 4 : 2);
-    for (int i = 0; i < 4; ++i) {
+    UNROLL for (int i = 0; i < 4; ++i) {
       I u = Simd::LoadI32(nibbles + (i * kTile + lane) * 4);
-      for (int j = 0; j < 8; ++j) {
-        const I q =
-            Simd::Add(Simd::And(u, Simd::Set(15)), Simd::Set(kOffset));
+      UNROLL for (int j = 0; j < 8; ++j) {
+        const I q = Simd::Add(Simd::And(u, Simd::Set(15)), Simd::Set(kOffset));
         F w = Simd::Mul(d, Simd::ToFloat(q));
         if constexpr (kHasMin) w = Simd::Add(w, m);
         use(4 * i + j / 2 + j % 2 * 16, w);
@@ -102,17 +105,15 @@ template <int kRows>
 struct Sums {
   F v[kRows][kVectors];
 
-  void Load(const float* acc) {
-    for (int r = 0; r < kRows; ++r) {
-      for (int i = 0; i < kVectors; ++i) {
-        v[r][i] = Simd::LoadF32(acc + r * kTile + i * kLanes);
-      }
+  void Clear() {
+    UNROLL for (int r = 0; r < kRows; ++r) {
+      UNROLL for (int i = 0; i < kVectors; ++i) v[r][i] = Simd::SetF(0.0f);
     }
   }
-  void Store(float* acc) const {
-    for (int r = 0; r < kRows; ++r) {
-      for (int i = 0; i < kVectors; ++i) {
-        Simd::Store(acc + r * kTile + i * kLanes, v[r][i]);
+  void Store(float* sums) const {
+    UNROLL for (int r = 0; r < kRows; ++r) {
+      UNROLL for (int i = 0; i < kVectors; ++i) {
+        Simd::Store(sums + r * kTile + i * kLanes, v[r][i]);
       }
     }
   }
@@ -128,25 +129,25 @@ struct FloatProduct {
     using W = Weights<kType>;
     constexpr int64_t kStepBytes =
         W::kStep / BlockElements(kType) * BlockBytes(kType) * kTile;
-    float* acc = args.acc + first_row * kTile + lane;
     Sums<kRows> sums;
-    sums.Load(acc);
-    const std::byte* step = args.tile + args.k_begin / W::kStep * kStepBytes;
-    for (int64_t k = args.k_begin; k < args.k_end; k += W::kStep) {
-      for (int i = 0; i < kVectors; ++i) {
-        W::ForEach(step, lane + i * kLanes,
-                   [&](int j, F w) __attribute__((always_inline)) {
-                     for (int r = 0; r < kRows; ++r) {
-                       const std::byte* x =
-                           args.rows.row(first_row + r) + (k + j) * 4;
-                       sums.v[r][i] = Simd::MulAdd(w, Simd::BroadcastF32(x),
-                                                   sums.v[r][i]);
-                     }
-                   });
+    sums.Clear();
+    const std::byte* x[kRows];
+    UNROLL for (int r = 0; r < kRows; ++r) x[r] = args.rows.row(first_row + r);
+    const std::byte* step = args.tile;
+    for (int64_t k = 0; k < args.rows.cols; k += W::kStep) {
+      UNROLL for (int i = 0; i < kVectors; ++i) {
+        W::ForEach(
+            step,
+            lane + i * kLanes, [&](int j, F w) __attribute__((always_inline)) {
+              UNROLL for (int r = 0; r < kRows; ++r) {
+                sums.v[r][i] = Simd::MulAdd(
+                    w, Simd::BroadcastF32(x[r] + (k + j) * 4), sums.v[r][i]);
+              }
+            });
       }
       step += kStepBytes;
     }
-    sums.Store(acc);
+    sums.Store(args.sums + first_row * kTile + lane);
   }
 };
 
@@ -154,93 +155,99 @@ struct FloatProduct {
 template <DType kType>
 struct Int8Product {
   static constexpr int kMaxRows = Simd::kInt8Rows;
-  static constexpr int kBlockBytes = BlockBytes(kType) * kTile;
+  static constexpr int64_t kBlockBytes = BlockBytes(kType) * kTile;
 
   template <int kRows>
   static void Run(const TileArgs& args, int first_row, int lane) {
-    float* acc = args.acc + first_row * kTile + lane;
     Sums<kRows> sums;
-    sums.Load(acc);
+    sums.Clear();
     const std::byte* x[kRows];
-    for (int r = 0; r < kRows; ++r) x[r] = args.rows.row(first_row + r);
-    for (int64_t k = args.k_begin; k < args.k_end; k += 32) {
-      const std::byte* block = args.tile + k / 32 * kBlockBytes + lane * 4;
-      const RowBlock* scales[kRows];
-      const std::byte* q[kRows];
-      for (int r = 0; r < kRows; ++r) {
-        scales[r] = reinterpret_cast<const RowBlock*>(x[r] + args.rows.cols) +
-                    k / 32;
-        q[r] = x[r] + k;
-      }
+    UNROLL for (int r = 0; r < kRows; ++r) x[r] = args.rows.row(first_row + r);
+    const std::byte* halves = args.tile + lane * 2;
+    int64_t scales = args.rows.cols;  // of this block, from x[r]
+    for (int64_t k = 0; k < args.rows.cols; k += 32) {
       I dots[kRows][kVectors];
-      for (int r = 0; r < kRows; ++r) {
-        for (int i = 0; i < kVectors; ++i) {
-          dots[r][i] = Start(&scales[r]->minus_sum);
-        }
-      }
-      Dots<kRows>(block, q, dots);
-      const std::byte* halves = block - lane * 2;
-      for (int i = 0; i < kVectors; ++i) {
-        const F d = Simd::LoadF16(halves + i * kLanes * 2);
-        for (int r = 0; r < kRows; ++r) {
-          const F scale = Simd::Mul(d, Simd::BroadcastF32(&scales[r]->scale));
-          sums.v[r][i] =
-              Simd::MulAdd(Simd::ToFloat(dots[r][i]), scale, sums.v[r][i]);
-        }
-        if constexpr (kType == DType::kQ4_1) {
-          const F m = Simd::LoadF16(halves + (kTile + i * kLanes) * 2);
-          for (int r = 0; r < kRows; ++r) {
-            sums.v[r][i] = Simd::MulAdd(
-                m, Simd::BroadcastF32(&scales[r]->scaled_sum), sums.v[r][i]);
-          }
-        }
-      }
+      Start<kRows>(x, scales, dots);
+      Dots<kRows>(halves + lane * 2, x, k, dots);
+      AddDots<kRows>(halves, x, scales, dots, sums);
+      halves += kBlockBytes;
+      scales += sizeof(RowBlock);
     }
-    sums.Store(acc);
+    sums.Store(args.sums + first_row * kTile + lane);
   }
 
  private:
-  static inline I Start(const int32_t* minus_sum) {
-    if constexpr (kType == DType::kQ8_0) {
-      return Simd::StartU8(minus_sum);
-    } else if constexpr (kType == DType::kQ4_0) {
-      return Simd::ShiftLeft<3>(Simd::BroadcastI32(minus_sum));
-    } else {
-      return Simd::Set(0);
+  static inline F Scale(const std::byte* block) {
+    return Simd::BroadcastF32(block + offsetof(RowBlock, scale));
+  }
+
+  template <int kRows>
+  static inline void Start(const std::byte* const (&x)[kRows], int64_t scales,
+                           I (&dots)[kRows][kVectors]) {
+    UNROLL for (int r = 0; r < kRows; ++r) {
+      I start = Simd::Set(0);
+      const std::byte* sum = x[r] + scales + offsetof(RowBlock, minus_sum);
+      if constexpr (kType == DType::kQ8_0) start = Simd::StartU8(sum);
+      if constexpr (kType == DType::kQ4_0) {
+        start = Simd::template ShiftLeft<3>(Simd::BroadcastI32(sum));
+      }
+      UNROLL for (int i = 0; i < kVectors; ++i) dots[r][i] = start;
     }
   }
 
-  // dots += the products of a block.
+  // dots += the products of the block of inputs from k.
   template <int kRows>
   static inline void Dots(const std::byte* block,
-                          const std::byte* const (&q)[kRows],
+                          const std::byte* const (&x)[kRows], int64_t k,
                           I (&dots)[kRows][kVectors]) {
     if constexpr (kType == DType::kQ8_0) {
       const std::byte* words = block + kTile * 2;
-      for (int g = 0; g < 8; ++g) {
-        for (int i = 0; i < kVectors; ++i) {
+      UNROLL for (int g = 0; g < 8; ++g) {
+        UNROLL for (int i = 0; i < kVectors; ++i) {
           const I u = Simd::LoadI32(words + (g * kTile + i * kLanes) * 4);
-          for (int r = 0; r < kRows; ++r) {
+          UNROLL for (int r = 0; r < kRows; ++r) {
             dots[r][i] = Simd::DotU8(dots[r][i], u,
-                                     Simd::BroadcastI32(q[r] + g * 4));
+                                     Simd::BroadcastI32(x[r] + k + g * 4));
           }
         }
       }
     } else {
-      const std::byte* words =
-          block + kTile * (kType == DType::kQ4_1 ? 4 : 2);
+      const std::byte* words = block + kTile * (kType == DType::kQ4_1 ? 4 : 2);
       const I mask = Simd::Set(0x0f0f0f0f);
-      for (int g = 0; g < 4; ++g) {
-        for (int i = 0; i < kVectors; ++i) {
+      UNROLL for (int g = 0; g < 4; ++g) {
+        UNROLL for (int i = 0; i < kVectors; ++i) {
           const I u = Simd::LoadI32(words + (g * kTile + i * kLanes) * 4);
           const I low = Simd::And(u, mask);
-          const I high = Simd::And(Simd::ShiftRight<4>(u), mask);
-          for (int r = 0; r < kRows; ++r) {
-            dots[r][i] = Simd::DotU4(dots[r][i], low,
-                                     Simd::BroadcastI32(q[r] + g * 4));
-            dots[r][i] = Simd::DotU4(dots[r][i], high,
-                                     Simd::BroadcastI32(q[r] + 16 + g * 4));
+          const I high = Simd::And(Simd::template ShiftRight<4>(u), mask);
+          UNROLL for (int r = 0; r < kRows; ++r) {
+            const std::byte* xk = x[r] + k + g * 4;
+            dots[r][i] = Simd::DotU4(dots[r][i], low, Simd::BroadcastI32(xk));
+            dots[r][i] =
+                Simd::DotU4(dots[r][i], high, Simd::BroadcastI32(xk + 16));
           }
+        }
+      }
+    }
+  }
+
+  // sums += dots times the scales of weights and activations, and the minima.
+  template <int kRows>
+  static inline void AddDots(const std::byte* halves,
+                             const std::byte* const (&x)[kRows], int64_t scales,
+                             const I (&dots)[kRows][kVectors],
+                             Sums<kRows>& sums) {
+    UNROLL for (int i = 0; i < kVectors; ++i) {
+      const F d = Simd::LoadF16(halves + i * kLanes * 2);
+      UNROLL for (int r = 0; r < kRows; ++r) {
+        sums.v[r][i] =
+            Simd::MulAdd(Simd::ToFloat(dots[r][i]),
+                         Simd::Mul(d, Scale(x[r] + scales)), sums.v[r][i]);
+      }
+      if constexpr (kType == DType::kQ4_1) {
+        const F m = Simd::LoadF16(halves + (kTile + i * kLanes) * 2);
+        UNROLL for (int r = 0; r < kRows; ++r) {
+          const std::byte* sum = x[r] + scales + offsetof(RowBlock, scaled_sum);
+          sums.v[r][i] = Simd::MulAdd(m, Simd::BroadcastF32(sum), sums.v[r][i]);
         }
       }
     }
@@ -310,9 +317,9 @@ constexpr TileKernels MakeTileKernels(TileProduct bf16,
   return {
       .fast = {kFloat<DType::kF32>, kFloat<DType::kF16>, bf16,
                kInt8<DType::kQ8_0>, kInt8<DType::kQ4_0>, kInt8<DType::kQ4_1>},
-      .exact = {kFloat<DType::kF32>, kFloat<DType::kF16>,
-                kFloat<DType::kBF16>, kFloat<DType::kQ8_0>,
-                kFloat<DType::kQ4_0>, kFloat<DType::kQ4_1>},
+      .exact = {kFloat<DType::kF32>, kFloat<DType::kF16>, kFloat<DType::kBF16>,
+                kFloat<DType::kQ8_0>, kFloat<DType::kQ4_0>,
+                kFloat<DType::kQ4_1>},
       .pack = {PackF32Row, pack_bf16, PackInt8Row},
       .silu_mul = SiluMul,
   };

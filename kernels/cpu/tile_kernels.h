@@ -10,18 +10,17 @@
 
 // The arithmetic of matrix products, for one tile of weights.
 //
-// Each output of a row is one chain of sums over its inputs in rising order, whatever the
-// number of rows and wherever the chain is interrupted, so a row's result does not depend on the rows beside it.
+// Each output of a row is one chain of sums over its inputs in one order,
+// whatever the number of rows, so a row's result does not depend on the rows
+// beside it.
 namespace strata::cpu {
 
-// acc[r][o] += sum over inputs k in [k_begin, k_end) of weight[o][k] * row[r][k].
+// sums[r][o] = sum over inputs k of weight[o][k] * row[r][k].
 struct TileArgs {
   const std::byte* tile;  // of a PackedMatrix
   PackedRows rows;        // the first is row 0
   int num_rows;
-  int64_t k_begin;  // a multiple of 32
-  int64_t k_end;    // a multiple of 32, or all inputs
-  float* acc;       // [num_rows, kTile], at a cache line
+  float* sums;  // [num_rows, kTile], at a cache line
 };
 
 using TileKernel = void (*)(const TileArgs& args);
@@ -38,13 +37,14 @@ struct TileProduct {
 
 // The kernels of an instruction set.
 struct TileKernels {
-  // By DType.  Quantised weights times int8 activations with exact sums within a block; BF16 times bf16 where there
-  // are instructions for it; f32 else.
+  // By DType.  Quantised weights times int8 activations with exact sums within
+  // a block; BF16 times bf16 where there are instructions for it; f32 else.
   TileProduct fast[6];
   // By DType.  Weights converted to f32 times f32.
   TileProduct exact[6];
   PackRowKernel pack[3];  // by RowType
-  // gate[i] = silu(gate[i]) * up[i], n a multiple of kTile; arrays at cache lines.
+  // gate[i] = silu(gate[i]) * up[i], n a multiple of kTile; arrays at cache
+  // lines.
   void (*silu_mul)(float* gate, const float* up, int64_t n);
 };
 

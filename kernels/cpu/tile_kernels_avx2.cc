@@ -59,8 +59,9 @@ struct Simd {
   static I ShiftRight(I v) {
     return _mm256_srli_epi32(v, kBits);
   }
-  // Sums of pairs must fit in 16 bits: |u - 128| * |s| * 2 <= 128 * 127 * 2 does, u * |s| * 2 would not.
-  static I StartU8(const int32_t*) { return Set(0); }
+  // Sums of pairs must fit in 16 bits: |u - 128| * |s| * 2 <= 128 * 127 * 2
+  // does, u * |s| * 2 would not.
+  static I StartU8(const std::byte*) { return Set(0); }
   static I DotU8(I acc, I u, I s) {
     const I q = _mm256_xor_si256(u, Set(int32_t(0x80808080)));
     return DotU4(acc, _mm256_abs_epi8(q), _mm256_sign_epi8(s, q));
@@ -74,8 +75,8 @@ struct Simd {
     // As integers, infinities and NaN are above all numbers.
     I max = Set(0);
     for (int i = 0; i < 4; ++i) {
-      max = _mm256_max_epi32(
-          max, And(LoadI32(x + i * kLanes), Set(0x7fffffff)));
+      max =
+          _mm256_max_epi32(max, And(LoadI32(x + i * kLanes), Set(0x7fffffff)));
     }
     alignas(32) int32_t lanes[kLanes];
     _mm256_store_si256(reinterpret_cast<I*>(lanes), max);
@@ -90,7 +91,8 @@ struct Simd {
     _mm256_store_si256(reinterpret_cast<I*>(lanes), sums);
     int32_t sum = 0;
     for (int32_t v : lanes) sum += v;
-    // Packing works within halves, which leaves groups of 4 in the order 0 2 4 6 1 3 5 7.
+    // Packing works within halves, which leaves groups of 4 in the order 0 2 4
+    // 6 1 3 5 7.
     const I packed = _mm256_packs_epi16(_mm256_packs_epi32(qs[0], qs[1]),
                                         _mm256_packs_epi32(qs[2], qs[3]));
     const I order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
@@ -102,8 +104,7 @@ struct Simd {
 
 #include "kernels/cpu/tile_kernels-inl.h"
 
-constexpr TileKernels kKernels =
-    MakeTileKernels(kFloat<DType::kBF16>, nullptr);
+constexpr TileKernels kKernels = MakeTileKernels(kFloat<DType::kBF16>, nullptr);
 
 }  // namespace
 

@@ -1,8 +1,8 @@
 // AVX-512 F, BW, VL, DQ, VNNI and BF16.
 #if defined(__x86_64__)
 
-// GCC 12 takes the operand that unmasked intrinsics leave undefined for a use of
-// an uninitialised one.
+// GCC 12 takes the operand that unmasked intrinsics leave undefined for a use
+// of an uninitialised one.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 
 #include <immintrin.h>
@@ -12,7 +12,8 @@
 #include "kernels/cpu/exp.h"
 #include "kernels/cpu/tile_kernels.h"
 
-// Below this line, so that no function of another header is compiled for AVX-512.
+// Below this line, so that no function of another header is compiled for
+// AVX-512.
 #pragma GCC push_options
 #pragma GCC target( \
     "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx512bf16,avx2,fma,f16c")
@@ -60,7 +61,7 @@ struct Simd {
   static I ShiftRight(I v) {
     return _mm512_srli_epi32(v, kBits);
   }
-  static I StartU8(const int32_t* minus_sum) {
+  static I StartU8(const std::byte* minus_sum) {
     return ShiftLeft<7>(BroadcastI32(minus_sum));
   }
   static I DotU8(I acc, I u, I s) { return _mm512_dpbusd_epi32(acc, u, s); }
@@ -91,24 +92,23 @@ struct Bf16Product {
 
   template <int kRows>
   static void Run(const TileArgs& args, int first_row, int lane) {
-    float* acc = args.acc + first_row * kTile + lane;
     Sums<kRows> sums;
-    sums.Load(acc);
-    const std::byte* pairs = args.tile + args.k_begin / 2 * kTile * 4;
+    sums.Clear();
+    const std::byte* pairs = args.tile;
     const std::byte* x[kRows];
-    for (int r = 0; r < kRows; ++r) x[r] = args.rows.row(first_row + r);
-    for (int64_t k = args.k_begin; k < args.k_end; k += 2) {
+    UNROLL for (int r = 0; r < kRows; ++r) x[r] = args.rows.row(first_row + r);
+    for (int64_t k = 0; k < args.rows.cols; k += 2) {
       const I w[] = {Simd::LoadI32(pairs), Simd::LoadI32(pairs + kLanes * 4)};
-      for (int r = 0; r < kRows; ++r) {
+      UNROLL for (int r = 0; r < kRows; ++r) {
         const I xk = Simd::BroadcastI32(x[r] + k * 2);
-        for (int i = 0; i < kVectors; ++i) {
-          sums.v[r][i] = _mm512_dpbf16_ps(sums.v[r][i], (__m512bh)w[i],
-                                          (__m512bh)xk);
+        UNROLL for (int i = 0; i < kVectors; ++i) {
+          sums.v[r][i] =
+              _mm512_dpbf16_ps(sums.v[r][i], (__m512bh)w[i], (__m512bh)xk);
         }
       }
       pairs += kTile * 4;
     }
-    sums.Store(acc);
+    sums.Store(args.sums + first_row * kTile + lane);
   }
 };
 
@@ -124,8 +124,8 @@ void PackBf16Row(const float* x, int64_t cols, std::byte* row) {
   }
 }
 
-constexpr TileKernels kKernels = MakeTileKernels(
-    {RunTile<Bf16Product>, RowType::kBF16}, PackBf16Row);
+constexpr TileKernels kKernels =
+    MakeTileKernels({RunTile<Bf16Product>, RowType::kBF16}, PackBf16Row);
 
 }  // namespace
 

@@ -56,7 +56,7 @@ struct Simd {
   static I ShiftRight(I v) {
     return (I)((U)v >> kBits);
   }
-  static I StartU8(const int32_t* minus_sum) {
+  static I StartU8(const std::byte* minus_sum) {
     return BroadcastI32(minus_sum) << 7;
   }
   static I DotU8(I acc, I u, I s) {
@@ -90,8 +90,7 @@ struct Simd {
 
 #include "kernels/cpu/tile_kernels-inl.h"
 
-constexpr TileKernels kKernels =
-    MakeTileKernels(kFloat<DType::kBF16>, nullptr);
+constexpr TileKernels kKernels = MakeTileKernels(kFloat<DType::kBF16>, nullptr);
 
 }  // namespace
 

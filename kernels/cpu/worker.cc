@@ -16,7 +16,7 @@ void SpinBarrier::Wait() {
   }
   for (int spins = 0; round_.load(std::memory_order_acquire) == round;
        ++spins) {
-    if (spins < kSpinsBeforeYield) {
+    if (may_spin_ && spins < kSpinsBeforeYield) {
       SpinPause();
     } else {
       sched_yield();

@@ -12,7 +12,9 @@ namespace strata::cpu {
 // have not.
 class SpinBarrier {
  public:
-  explicit SpinBarrier(int num_workers) : num_workers_(num_workers) {}
+  // `may_spin`: each worker has a core; otherwise it yields at once.
+  explicit SpinBarrier(int num_workers, bool may_spin = true)
+      : num_workers_(num_workers), may_spin_(may_spin) {}
 
   // Returns once all workers have called it as often as this one.  What any of
   // them wrote before is visible to all after.
@@ -20,6 +22,7 @@ class SpinBarrier {
 
  private:
   const int num_workers_;
+  const bool may_spin_;
   alignas(64) std::atomic<int> arrived_{0};
   alignas(64) std::atomic<uint32_t> round_{0};
 };

@@ -1,10 +1,13 @@
-// Products of every weight format as a fraction of what the machine can do, measured in the same run.
+// Products of every weight format as a fraction of what the machine can do,
+// measured in the same run.
 //
-//   bazel run //tests/bench:kernel_bench -- --threads=2 --isa=avx512 --benchmark_filter=one_row
+//   bazel run //tests/bench:kernel_bench -- --threads=2 --isa=avx512
+//   --benchmark_filter=one_row
 //
-// one_row: GB/s of weights, of_read = the share of a plain read loop's.  many_rows: Gop/s (a multiply and an add are
-// two), of_peak = the share of the instruction's peak.  Weights lie in memory (copies of a matrix fill 256 MB), not in a cache.
-// barrier: the time of one Sync.
+// one_row: GB/s of weights, of_read = the share of a plain read loop's.
+// many_rows: Gop/s (a multiply and an add are two), of_peak = the share of the
+// instruction's peak.  Weights lie in memory (copies of a matrix fill 256 MB),
+// not in a cache. barrier: the time of one Sync.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -51,15 +54,21 @@ double PeakOf(const Bench& bench, DType type) {
   return type == DType::kBF16 ? bench.machine.bf16 : bench.machine.f32;
 }
 
-void Product(benchmark::State& state, const Bench& bench, DType type, Shape shape, int rows) {
+void Product(benchmark::State& state, const Bench& bench, DType type,
+             Shape shape, int rows) {
   std::mt19937_64 random(1);
   const TestWeights weights(type, shape.outputs, shape.inputs, random);
-  // Weights of many rows are read once for all, so one matrix is as good as many.
-  const int64_t copies = rows > 1 ? 1 : kWeightBytes / weights.view.NumBytes() + 1;
+  // Weights of many rows are read once for all, so one matrix is as good as
+  // many.
+  const int64_t copies =
+      rows > 1 ? 1 : kWeightBytes / weights.view.NumBytes() + 1;
+  WeightArena arena;
   std::vector<std::unique_ptr<PackedMatrix>> matrices;
   for (int64_t i = 0; i < copies; ++i) {
-    matrices.push_back(std::make_unique<PackedMatrix>(weights.view));
-    bench.team.Run([&](const Worker& worker) { matrices.back()->Fill(weights.view, worker); });
+    matrices.push_back(std::make_unique<PackedMatrix>(weights.view, arena));
+    bench.team.Run([&](const Worker& worker) {
+      matrices.back()->Fill(weights.view, worker);
+    });
   }
   const std::vector<float> x = RandomFloats(rows * shape.inputs, random);
   std::vector<float> y(rows * shape.outputs);
@@ -69,8 +78,8 @@ void Product(benchmark::State& state, const Bench& bench, DType type, Shape shap
     bench.team.Run([&](const Worker& worker) {
       for (const auto& matrix : matrices) {
         const MatmulOutput output = {.w = matrix.get(), .y = y.data()};
-        matmul.Run({.x = x.data(), .cols = shape.inputs, .num_rows = rows}, {&output, 1},
-                   worker);
+        matmul.Run({.x = x.data(), .cols = shape.inputs, .num_rows = rows},
+                   {&output, 1}, worker);
         worker.Sync();
       }
     });
@@ -80,12 +89,15 @@ void Product(benchmark::State& state, const Bench& bench, DType type, Shape shap
   if (rows == 1) {
     const double gigabytes = 1e-9 * products * matrices[0]->num_bytes();
     state.counters["GB/s"] = Counter(gigabytes, Counter::kIsRate);
-    state.counters["of_read"] = Counter(gigabytes / bench.machine.read, Counter::kIsRate);
+    state.counters["of_read"] =
+        Counter(gigabytes / bench.machine.read, Counter::kIsRate);
   } else {
-    const double gigaops = 2e-9 * products * rows * shape.outputs * shape.inputs;
+    const double gigaops =
+        2e-9 * products * rows * shape.outputs * shape.inputs;
     state.counters["Gop/s"] = Counter(gigaops, Counter::kIsRate);
     const double peak = PeakOf(bench, type);
-    if (peak > 0) state.counters["of_peak"] = Counter(gigaops / peak, Counter::kIsRate);
+    if (peak > 0)
+      state.counters["of_peak"] = Counter(gigaops / peak, Counter::kIsRate);
   }
 }
 
@@ -104,15 +116,19 @@ void Barrier(benchmark::State& state, const Bench& bench) {
 void Register(const Bench& bench) {
   benchmark::RegisterBenchmark("barrier", Barrier, bench)->UseRealTime();
   // SmolLM2-135M's matrices, and one of a large model.
-  constexpr Shape kShapes[] = {{576, 576}, {1536, 576}, {576, 1536}, {49152, 576}, {4096, 4096}};
+  constexpr Shape kShapes[] = {
+      {576, 576}, {1536, 576}, {576, 1536}, {49152, 576}, {4096, 4096}};
   for (const int rows : {1, 512}) {
     for (const DType type : kAllDTypes) {
       for (const Shape& shape : kShapes) {
-        if (rows > 1 && shape.outputs > 10000) continue;  // the head takes few rows
-        const std::string name = std::string(rows == 1 ? "one_row/" : "many_rows/") +
-                                 DTypeName(type) + "/" + std::to_string(shape.outputs) + "x" +
-                                 std::to_string(shape.inputs);
-        benchmark::RegisterBenchmark(name.c_str(), Product, bench, type, shape, rows)
+        if (rows > 1 && shape.outputs > 10000)
+          continue;  // the head takes few rows
+        const std::string name =
+            std::string(rows == 1 ? "one_row/" : "many_rows/") +
+            DTypeName(type) + "/" + std::to_string(shape.outputs) + "x" +
+            std::to_string(shape.inputs);
+        benchmark::RegisterBenchmark(name.c_str(), Product, bench, type, shape,
+                                     rows)
             ->UseRealTime()
             ->Unit(benchmark::kMicrosecond);
       }
@@ -143,13 +159,14 @@ int main(int argc, char** argv) {
   }
   if (threads < 1 || isa > strata::cpu::DetectIsa()) return 1;
   strata::cpu::ThreadTeam team(threads);
-  const strata::cpu::Machine machine = {
-      .read = ReadGigabytes(team),
-      .f32 = F32Gigaflops(team, isa),
-      .bf16 = Bf16Gigaflops(team, isa),
-      .int8 = Int8Gigaops(team, isa)};
-  std::printf("%d threads, %s: read %.1f GB/s, f32 %.0f, bf16 %.0f, int8 %.0f Gop/s\n", threads,
-              IsaName(isa), machine.read, machine.f32, machine.bf16, machine.int8);
+  const strata::cpu::Machine machine = {.read = ReadGigabytes(team),
+                                        .f32 = F32Gigaflops(team, isa),
+                                        .bf16 = Bf16Gigaflops(team, isa),
+                                        .int8 = Int8Gigaops(team, isa)};
+  std::printf(
+      "%d threads, %s: read %.1f GB/s, f32 %.0f, bf16 %.0f, int8 %.0f Gop/s\n",
+      threads, IsaName(isa), machine.read, machine.f32, machine.bf16,
+      machine.int8);
   strata::cpu::Register({team, isa, machine});
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -39,14 +39,17 @@ class TinyModel {
     up_ = pack(kHidden, kDim);
     down_ = pack(kDim, kHidden);
     head_ = pack(kVocab, kDim);
-    embedding_ = std::make_unique<TestWeights>(DType::kF32, kVocab, kDim, random);
+    embedding_ =
+        std::make_unique<TestWeights>(DType::kF32, kVocab, kDim, random);
     const std::vector<float> norm = RandomFloats(kDim, random);
-    norm_ = backend_.NewFloats({.data = reinterpret_cast<const std::byte*>(norm.data()),
-                                .type = DType::kF32,
-                                .rows = 1,
-                                .cols = kDim});
+    norm_ = backend_.NewFloats(
+        {.data = reinterpret_cast<const std::byte*>(norm.data()),
+         .type = DType::kF32,
+         .rows = 1,
+         .cols = kDim});
     inv_freq_ = backend_.NewFloats(kHeadDim / 2);
-    for (int i = 0; i < kHeadDim / 2; ++i) inv_freq_[i] = std::pow(100.0f, -i / 16.0f);
+    for (int i = 0; i < kHeadDim / 2; ++i)
+      inv_freq_[i] = std::pow(100.0f, -i / 16.0f);
     EXPECT_TRUE(backend_
                     .CreateKvPages({.num_pages = kNumPages,
                                     .page_tokens = kPageTokens,
@@ -55,22 +58,25 @@ class TinyModel {
                     .ok());
   }
 
-  // The logits of the last of `tokens`, which lie at [first_position, ...) of the sequence with page_table; each
-  // chunk of tokens a step of its own.
-  std::vector<float> Forward(const std::vector<int32_t>& tokens, int first_position,
-                             const std::vector<int32_t>& page_table, int32_t* sampled) {
+  // The logits of the last of `tokens`, which lie at [first_position, ...) of
+  // the sequence with page_table; each chunk of tokens a step of its own.
+  std::vector<float> Forward(const std::vector<int32_t>& tokens,
+                             int first_position,
+                             const std::vector<int32_t>& page_table,
+                             int32_t* sampled) {
     const int rows = static_cast<int>(tokens.size());
     std::vector<int32_t> positions, all, chunk_of(rows, 0);
     for (int i = 0; i < rows; ++i) {
       positions.push_back(first_position + i);
       all.push_back(i);
     }
-    const StepChunk chunk = {.first_row = 0,
-                             .num_rows = rows,
-                             .first_position = first_position,
-                             .strategy = 0,
-                             .page_table = page_table.data(),
-                             .blocks_stride = static_cast<int32_t>(page_table.size())};
+    const StepChunk chunk = {
+        .first_row = 0,
+        .num_rows = rows,
+        .first_position = first_position,
+        .strategy = 0,
+        .page_table = page_table.data(),
+        .blocks_stride = static_cast<int32_t>(page_table.size())};
     const int32_t slot = 0;
     const Step step = {.positions = positions,
                        .chunk_of = chunk_of,
@@ -103,16 +109,25 @@ class TinyModel {
                         .out = attention,
                         .q_heads = kQHeads,
                         .scale = 0.1f});
-    backend_.Linear({.x = attention, .rows = rows, .w = wo_.get(), .y = x, .accumulate = true});
+    backend_.Linear({.x = attention,
+                     .rows = rows,
+                     .w = wo_.get(),
+                     .y = x,
+                     .accumulate = true});
     backend_.GatedMlp({.x = x,
                        .rows = rows,
                        .norm = norm,
                        .gate = gate_.get(),
                        .up = up_.get(),
                        .y = hidden});
-    backend_.Linear({.x = hidden, .rows = rows, .w = down_.get(), .y = x, .accumulate = true});
+    backend_.Linear({.x = hidden,
+                     .rows = rows,
+                     .w = down_.get(),
+                     .y = x,
+                     .accumulate = true});
     const int32_t last_row = rows - 1, first_row = 0;
-    backend_.Gather({.x = x, .row_ids = {&last_row, 1}, .dim = kDim, .y = last});
+    backend_.Gather(
+        {.x = x, .row_ids = {&last_row, 1}, .dim = kDim, .y = last});
     backend_.Head({.x = last,
                    .row_ids = {&first_row, 1},
                    .norm = norm,
@@ -123,7 +138,10 @@ class TinyModel {
     SampleRow sample_row;
     sample_row.temperature = 0.0f;
     SampledToken token;
-    backend_.Sample({.logits = logits, .vocab = kVocab, .rows = {&sample_row, 1}, .out = &token});
+    backend_.Sample({.logits = logits,
+                     .vocab = kVocab,
+                     .rows = {&sample_row, 1},
+                     .out = &token});
     EXPECT_TRUE(backend_.Wait().ok());
     EXPECT_TRUE(token.finite);
     *sampled = token.token;
@@ -147,14 +165,17 @@ TEST(CpuBackendTest, AStepGivesTheSameBitsWhateverTheThreadsAndChunks) {
     for (const int threads : {1, 2, 3}) {
       TinyModel model({.num_threads = threads}, type);
       int32_t sampled;
-      const std::vector<float> at_once = model.Forward(tokens, 0, pages, &sampled);
+      const std::vector<float> at_once =
+          model.Forward(tokens, 0, pages, &sampled);
       if (threads == 1) want = at_once;
       EXPECT_EQ(std::memcmp(at_once.data(), want.data(), want.size() * 4), 0)
           << DTypeName(type) << ", threads " << threads;
-      EXPECT_EQ(sampled, std::max_element(want.begin(), want.end()) - want.begin());
+      EXPECT_EQ(sampled,
+                std::max_element(want.begin(), want.end()) - want.begin());
       std::vector<float> one_by_one;
       for (size_t i = 0; i < tokens.size(); ++i) {
-        one_by_one = model.Forward({tokens[i]}, static_cast<int>(i), other_pages, &sampled);
+        one_by_one = model.Forward({tokens[i]}, static_cast<int>(i),
+                                   other_pages, &sampled);
       }
       EXPECT_EQ(std::memcmp(one_by_one.data(), want.data(), want.size() * 4), 0)
           << DTypeName(type) << ", one by one, threads " << threads;
@@ -175,13 +196,16 @@ TEST(CpuBackendTest, ExactModeIsCloseToTheFastOne) {
       error += std::pow(got[i] - want[i], 2);
       size += std::pow(want[i], 2);
     }
-    // int8 activations are wrong by about 1/250 of their block's largest, a few times in a row.
-    EXPECT_TRUE(std::sqrt(error / size) < 0.1) << DTypeName(type) << ": " << std::sqrt(error / size);
+    // int8 activations are wrong by about 1/250 of their block's largest, a few
+    // times in a row.
+    EXPECT_TRUE(std::sqrt(error / size) < 0.1)
+        << DTypeName(type) << ": " << std::sqrt(error / size);
   }
 }
 
 TEST(CpuBackendTest, NamesItsFormats) {
-  const KvLayout layout = {.num_pages = 3, .page_tokens = 8, .kv_heads = 2, .head_dim = 6};
+  const KvLayout layout = {
+      .num_pages = 3, .page_tokens = 8, .kv_heads = 2, .head_dim = 6};
   const CpuBackend fast({.num_threads = 1});
   EXPECT_EQ(fast.name(), "cpu");
   EXPECT_EQ(fast.kv_format(), "bf16");
@@ -198,7 +222,8 @@ TEST(CpuBackendTest, ConvertsFloats) {
     const TestWeights w(type, 12, 32, random, /*interleaved_head_dim=*/6);
     const float* floats = backend.NewFloats(w.view);
     for (int i = 0; i < 12 * 32; ++i) {
-      ASSERT_EQ(floats[i], static_cast<float>(w.At(i / 32, i % 32))) << DTypeName(type);
+      ASSERT_EQ(floats[i], static_cast<float>(w.At(i / 32, i % 32)))
+          << DTypeName(type);
     }
   }
   const float* zeros = backend.NewFloats(33);

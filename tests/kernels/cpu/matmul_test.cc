@@ -25,7 +25,8 @@ constexpr int kMaxRows = 257;
 constexpr int kMaxOutputs = 257;
 
 std::unique_ptr<PackedMatrix> Packed(const WeightView& view) {
-  auto matrix = std::make_unique<PackedMatrix>(view);
+  WeightArena arena;
+  auto matrix = std::make_unique<PackedMatrix>(view, arena);
   matrix->Fill(view, Worker{});
   return matrix;
 }
@@ -71,7 +72,8 @@ class MatmulTest : public ::testing::TestWithParam<Mode> {
         float max = 0.0f;
         for (size_t i = b; i < b + 32; ++i) max = std::max(max, std::abs(x[i]));
         for (size_t i = b; i < b + 32; ++i) {
-          rounded[i] = double{max / 127.0f} * std::nearbyint(x[i] * (127.0f / max));
+          rounded[i] =
+              double{max / 127.0f} * std::nearbyint(x[i] * (127.0f / max));
         }
       }
     }
@@ -85,8 +87,9 @@ class MatmulTest : public ::testing::TestWithParam<Mode> {
   std::mt19937_64 random_{kSeed};
 };
 
-// w x in double, and how far the kernels may be off: every input (or block of them) adds at most 4 roundings
-// to a sum that is never larger than that of the absolute values.
+// w x in double, and how far the kernels may be off: every input (or block of
+// them) adds at most 4 roundings to a sum that is never larger than that of the
+// absolute values.
 struct Reference {
   std::vector<double> values;  // [kMaxRows, kMaxOutputs]
   std::vector<double> bounds;
@@ -105,7 +108,8 @@ struct Reference {
           size += sizes[c] * std::abs(x[r * cols + c]);
         }
         values[r * kMaxOutputs + o] = sum;
-        // Roundings of many inputs do not all point the same way; a tenth of the worst case is generous.
+        // Roundings of many inputs do not all point the same way; a tenth of
+        // the worst case is generous.
         bounds[r * kMaxOutputs + o] = kEpsilon * size * (4 + 0.1 * cols);
       }
     }
@@ -192,10 +196,9 @@ TEST_P(MatmulTest, GivesARowTheSameBitsInEveryBatchAndTeam) {
                               kOutputs * 4),
                   0)
             << "row " << i << " of " << rows << ", threads " << threads;
-        ASSERT_EQ(
-            std::memcmp(&got_gated[i * kOutputs], &want_gated[ids[i] * kOutputs],
-                        kOutputs * 4),
-            0)
+        ASSERT_EQ(std::memcmp(&got_gated[i * kOutputs],
+                              &want_gated[ids[i] * kOutputs], kOutputs * 4),
+                  0)
             << "gated row " << i << " of " << rows << ", threads " << threads;
       }
     }
@@ -214,10 +217,14 @@ TEST_P(MatmulTest, AddsBiasAndResidual) {
   const MatmulOutput outputs[] = {
       {.w = packed.get(), .y = plain.data()},
       {.w = packed.get(), .bias = bias.data(), .y = biased.data()},
-      {.w = packed.get(), .bias = bias.data(), .y = both.data(), .accumulate = true}};
+      {.w = packed.get(),
+       .bias = bias.data(),
+       .y = both.data(),
+       .accumulate = true}};
   Matmul matmul = NewMatmul();
   matmul.Reserve(kRows, kInputs);
-  matmul.Run({.x = x.data(), .cols = kInputs, .num_rows = kRows}, outputs, Worker{});
+  matmul.Run({.x = x.data(), .cols = kInputs, .num_rows = kRows}, outputs,
+             Worker{});
   for (int i = 0; i < kRows * kOutputs; ++i) {
     const float sum = plain[i] + bias[i % kOutputs];
     ASSERT_EQ(biased[i], sum);
@@ -231,7 +238,8 @@ TEST_P(MatmulTest, GatesWithSilu) {
   const TestWeights up(GetParam().type, kOutputs, kInputs, random_);
   const auto packed_gate = Packed(gate.view), packed_up = Packed(up.view);
   std::vector<float> x = RandomFloats(kRows * kInputs, random_);
-  for (int i = 0; i < kInputs; ++i) x[i] *= 100.0f;  // where exp is 0 or infinite
+  for (int i = 0; i < kInputs; ++i)
+    x[i] *= 100.0f;  // where exp is 0 or infinite
   std::vector<float> g(kRows * kOutputs), u(g), y(g);
   const MatmulOutput outputs[] = {
       {.w = packed_gate.get(), .y = g.data()},
@@ -239,10 +247,12 @@ TEST_P(MatmulTest, GatesWithSilu) {
       {.w = packed_gate.get(), .up = packed_up.get(), .y = y.data()}};
   Matmul matmul = NewMatmul();
   matmul.Reserve(kRows, kInputs);
-  matmul.Run({.x = x.data(), .cols = kInputs, .num_rows = kRows}, outputs, Worker{});
+  matmul.Run({.x = x.data(), .cols = kInputs, .num_rows = kRows}, outputs,
+             Worker{});
   for (int i = 0; i < kRows * kOutputs; ++i) {
     const double want = g[i] / (1 + std::exp(-double{g[i]})) * u[i];
-    // exp 2 ulp, then a sum, a quotient and a product; where exp overflows the result is 0.
+    // exp 2 ulp, then a sum, a quotient and a product; where exp overflows the
+    // result is 0.
     ASSERT_TRUE(std::abs(y[i] - want) <= 8 * kEpsilon * std::abs(want) + 1e-30)
         << y[i] << " for " << want << " of " << g[i] << ", seed " << kSeed;
   }
@@ -279,11 +289,13 @@ TEST_P(MatmulTest, UndoesInterleavedHeads) {
   const auto packed = Packed(w.view), packed_in_file = Packed(in_file);
   const std::vector<float> x = RandomFloats(kInputs, random_);
   std::vector<float> got(kOutputs), stored(kOutputs);
-  const MatmulOutput outputs[] = {{.w = packed.get(), .y = got.data()},
-                                  {.w = packed_in_file.get(), .y = stored.data()}};
+  const MatmulOutput outputs[] = {
+      {.w = packed.get(), .y = got.data()},
+      {.w = packed_in_file.get(), .y = stored.data()}};
   Matmul matmul = NewMatmul();
   matmul.Reserve(1, kInputs);
-  matmul.Run({.x = x.data(), .cols = kInputs, .num_rows = 1}, outputs, Worker{});
+  matmul.Run({.x = x.data(), .cols = kInputs, .num_rows = 1}, outputs,
+             Worker{});
   constexpr int kStored[] = {0, 2, 4, 1, 3, 5};
   for (int o = 0; o < kOutputs; ++o) {
     ASSERT_EQ(got[o], stored[o / kHeadDim * kHeadDim + kStored[o % kHeadDim]]);
@@ -301,9 +313,11 @@ TEST_P(MatmulTest, PassesOnWhatIsNotFinite) {
     const MatmulOutput output = {.w = packed.get(), .y = y.data()};
     Matmul matmul = NewMatmul();
     matmul.Reserve(3, kInputs);
-    matmul.Run({.x = x.data(), .cols = kInputs, .num_rows = 3}, {&output, 1}, Worker{});
+    matmul.Run({.x = x.data(), .cols = kInputs, .num_rows = 3}, {&output, 1},
+               Worker{});
     for (int i = 0; i < 3 * kOutputs; ++i) {
-      // A quantised weight may be 0; times infinity that is NaN, so never finite.
+      // A quantised weight may be 0; times infinity that is NaN, so never
+      // finite.
       ASSERT_EQ(std::isfinite(y[i]), i / kOutputs != 1) << i << " of " << bad;
     }
   }
@@ -318,15 +332,17 @@ TEST_P(MatmulTest, OfZerosIsZero) {
   const MatmulOutput output = {.w = packed.get(), .y = y.data()};
   Matmul matmul = NewMatmul();
   matmul.Reserve(1, kInputs);
-  matmul.Run({.x = x.data(), .cols = kInputs, .num_rows = 1}, {&output, 1}, Worker{});
+  matmul.Run({.x = x.data(), .cols = kInputs, .num_rows = 1}, {&output, 1},
+             Worker{});
   EXPECT_EQ(y, std::vector<float>(kOutputs));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Modes, MatmulTest, ::testing::ValuesIn(AllModes()), [](const auto& info) {
-      return std::string(IsaName(info.param.isa)) + "_" +
-             DTypeName(info.param.type) + (info.param.exact ? "_exact" : "");
-    });
+INSTANTIATE_TEST_SUITE_P(Modes, MatmulTest, ::testing::ValuesIn(AllModes()),
+                         [](const auto& info) {
+                           return std::string(IsaName(info.param.isa)) + "_" +
+                                  DTypeName(info.param.type) +
+                                  (info.param.exact ? "_exact" : "");
+                         });
 
 }  // namespace
 }  // namespace strata::cpu

@@ -77,7 +77,8 @@ TEST(WorkerTest, SharesCoverAllItems) {
       for (const int64_t grain : {1, 4, 64}) {
         int64_t end = 0;
         for (int id = 0; id < count; ++id) {
-          const Share share = Worker{.id = id, .count = count}.ShareOf(n, grain);
+          const Share share =
+              Worker{.id = id, .count = count}.ShareOf(n, grain);
           EXPECT_EQ(share.begin, end);
           EXPECT_LE(share.begin, share.end);
           EXPECT_TRUE(share.end == n || share.end % grain == 0);

@@ -84,11 +84,12 @@ struct TestWeights {
     }
   }
 
-  // The weight of an output and input of the matrix meant, by the definition of the format; `size` gets the
-  // sum of the absolute values of its terms.
+  // The weight of an output and input of the matrix meant, by the definition of
+  // the format; `size` gets the sum of the absolute values of its terms.
   double At(int64_t row, int64_t col, double* size = nullptr) const {
-    const std::byte* data = view.data + view.StoredRow(row) * view.RowBytes() +
-                            col / BlockElements(view.type) * BlockBytes(view.type);
+    const std::byte* data =
+        view.data + view.StoredRow(row) * view.RowBytes() +
+        col / BlockElements(view.type) * BlockBytes(view.type);
     const int i = static_cast<int>(col % 32);
     double q = 0, m = 0;
     switch (view.type) {
