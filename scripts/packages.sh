@@ -41,9 +41,10 @@ install_packages() {
   trap - EXIT
   allow_services "${root[@]}"
   ((status == 0)) || die "apt-get install failed (status $status)"
-  # Wanted for promtool alone: its server shall not start at the next boot.
-  if [[ " ${missing[*]} " == *" prometheus "* ]] && command -v systemctl >/dev/null; then
-    "${root[@]}" systemctl disable -q prometheus.service 2>/dev/null || true
+  # Wanted for promtool alone: its server shall not start at the next boot either.
+  if [[ " ${missing[*]} " == *" prometheus "* ]]; then
+    "${root[@]}" env DPKG_MAINTSCRIPT_PACKAGE=prometheus \
+      deb-systemd-helper disable prometheus.service >/dev/null 2>&1 || true
   fi
 }
 
