@@ -50,8 +50,9 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens)
     is_first_byte_[static_cast<uint8_t>(token.content[0])] = true;
     uint64_t node = 0;
     for (const char c : token.content) {
-      const auto [child, is_new] = child_.try_emplace(
-          node << 8 | static_cast<uint8_t>(c), static_cast<uint32_t>(token_at_.size()));
+      const auto [child, is_new] =
+          child_.try_emplace(node << 8 | static_cast<uint8_t>(c),
+                             static_cast<uint32_t>(token_at_.size()));
       if (is_new) token_at_.push_back(nullptr);
       node = child->second;
     }
@@ -68,14 +69,16 @@ const AddedToken* AddedTokens::LongestAt(std::string_view text, size_t at,
     if (child == child_.end()) break;
     node = child->second;
     const AddedToken* token = token_at_[node];
-    if (token != nullptr && (!token->special || i + 1 <= special_end)) longest = token;
+    if (token != nullptr && (!token->special || i + 1 <= special_end))
+      longest = token;
   }
   return longest;
 }
 
 void AddedTokens::Split(
     const MarkedText& marked,
-    absl::FunctionRef<void(const AddedToken* token, TextRange range)> part) const {
+    absl::FunctionRef<void(const AddedToken* token, TextRange range)> part)
+    const {
   const std::string_view text = marked.text;
   size_t done = 0;  // the parts so far end here
   auto plain = marked.plain.begin();
@@ -87,8 +90,8 @@ void AddedTokens::Split(
     while (plain != marked.plain.end() && plain->end <= at) ++plain;
     const bool near_plain = plain != marked.plain.end();
     const bool in_plain = near_plain && plain->begin <= at;
-    const AddedToken* token =
-        LongestAt(text, at, near_plain && !in_plain ? plain->begin : text.size());
+    const AddedToken* token = LongestAt(
+        text, at, near_plain && !in_plain ? plain->begin : text.size());
     if (token == nullptr) {
       ++at;
       continue;
@@ -96,17 +99,18 @@ void AddedTokens::Split(
     size_t begin = at;
     size_t end = at + token->content.size();
     if (token->special && in_plain) {
-      // As the original does, what is passed over hides tokens that begin inside it; but
-      // plain text hides nothing outside of itself.
+      // As the original does, what is passed over hides tokens that begin
+      // inside it; but plain text hides nothing outside of itself.
       at = std::min(end, plain->end);
       continue;
     }
     at = end;
-    if (token->single_word &&
-        (EndsWithWord(text.substr(0, begin)) || BeginsWithWord(text.substr(end)))) {
+    if (token->single_word && (EndsWithWord(text.substr(0, begin)) ||
+                               BeginsWithWord(text.substr(end)))) {
       continue;
     }
-    if (token->lstrip && begin > done) begin -= WhiteSpaceAtEnd(text.substr(done, begin - done));
+    if (token->lstrip && begin > done)
+      begin -= WhiteSpaceAtEnd(text.substr(done, begin - done));
     if (token->rstrip) end += WhiteSpaceAtBegin(text.substr(end));
     if (done < begin) part(nullptr, {done, begin});
     part(token, {begin, end});

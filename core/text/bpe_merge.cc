@@ -8,7 +8,8 @@
 namespace strata {
 namespace {
 
-// Up to here looking through all pairs for the next merge is faster than a queue.
+// Up to here looking through all pairs for the next merge is faster than a
+// queue.
 constexpr size_t kShortWord = 32;
 constexpr int32_t kNoRank = std::numeric_limits<int32_t>::max();
 
@@ -85,7 +86,8 @@ void BpeMerge::MergeLong(std::vector<int32_t>* ids) const {
   const auto candidate = [&](int64_t left, int64_t right) {
     if (left < 0 || right >= n) return false;
     const Result* result = Find(symbols[left].id, symbols[right].id);
-    if (result != nullptr) candidates.push_back({result->rank, left, result->merged});
+    if (result != nullptr)
+      candidates.push_back({result->rank, left, result->merged});
     return result != nullptr;
   };
   for (int64_t i = 0; i + 1 < n; ++i) candidate(i, i + 1);

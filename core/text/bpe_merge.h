@@ -14,12 +14,12 @@ namespace strata {
 // Filled once, then thread-safe.
 class BpeMerge {
  public:
-  // `left` and `right` side by side become `merged`; a lower rank goes first.  A pair
-  // given again takes the later rank and result.
+  // `left` and `right` side by side become `merged`; a lower rank goes first.
+  // A pair given again takes the later rank and result.
   void Add(int32_t left, int32_t right, int32_t rank, int32_t merged);
 
-  // Merges until no pair is left: always the pair of lowest rank, of equal ones the
-  // leftmost.  O(n log n) for n ids.
+  // Merges until no pair is left: always the pair of lowest rank, of equal ones
+  // the leftmost.  O(n log n) for n ids.
   void Merge(std::vector<int32_t>* ids) const;
 
  private:

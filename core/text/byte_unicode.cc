@@ -11,7 +11,8 @@ namespace {
 constexpr int kNumShifted = 68;
 
 constexpr bool SpellsItself(int byte) {
-  return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+  return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) ||
+         byte >= 0xAE;
 }
 
 // Byte of the character U+0100 + i.

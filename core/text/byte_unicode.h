@@ -7,11 +7,12 @@
 
 namespace strata {
 
-// Byte-level BPE vocabularies spell each byte as one printable character: bytes that
-// are printable in Latin-1 as themselves, the other 68 as U+0100 and following
-// (bytes_to_unicode of GPT-2).
+// Byte-level BPE vocabularies spell each byte as one printable character: bytes
+// that are printable in Latin-1 as themselves, the other 68 as U+0100 and
+// following (bytes_to_unicode of GPT-2).
 
-// The bytes that a spelling stands for; nothing if a character of it spells no byte.
+// The bytes that a spelling stands for; nothing if a character of it spells no
+// byte.
 std::optional<std::string> UnspellBytes(std::string_view spelling);
 
 }  // namespace strata

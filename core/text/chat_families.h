@@ -13,11 +13,15 @@
 
 namespace strata {
 
-// The families of chat templates.  Each returns null for a template that is not its own.
-std::unique_ptr<const ChatTemplate> RecognizeChatMl(const JinjaText& jinja, std::string_view bos);
+// The families of chat templates.  Each returns null for a template that is not
+// its own.
+std::unique_ptr<const ChatTemplate> RecognizeChatMl(const JinjaText& jinja,
+                                                    std::string_view bos);
 std::unique_ptr<const ChatTemplate> RecognizeQwen3(const JinjaText& jinja);
-std::unique_ptr<const ChatTemplate> RecognizeLlama3(const JinjaText& jinja, std::string_view bos);
-std::unique_ptr<const ChatTemplate> RecognizeMistral(const JinjaText& jinja, std::string_view bos,
+std::unique_ptr<const ChatTemplate> RecognizeLlama3(const JinjaText& jinja,
+                                                    std::string_view bos);
+std::unique_ptr<const ChatTemplate> RecognizeMistral(const JinjaText& jinja,
+                                                     std::string_view bos,
                                                      std::string_view eos);
 
 // Collects the pieces of a rendering.
@@ -46,9 +50,10 @@ std::string_view StripAsPython(std::string_view text);
 absl::Status CheckRoles(const std::vector<ChatMessage>& messages,
                         const std::vector<std::string_view>& allowed);
 
-// Whether each literal of `jinja` is one of `known` or contains one of `parts`: a template that says
-// more than a family does is not of that family.
-bool HasOnlyLiterals(const JinjaText& jinja, const std::vector<std::string_view>& known,
+// Whether each literal of `jinja` is one of `known` or contains one of `parts`:
+// a template that says more than a family does is not of that family.
+bool HasOnlyLiterals(const JinjaText& jinja,
+                     const std::vector<std::string_view>& known,
                      const std::vector<std::string_view>& parts);
 
 }  // namespace strata

@@ -4,8 +4,8 @@
 #include "base/check.h"
 #include "core/text/chat_families.h"
 
-// Mistral: [INST] QUESTION [/INST] ANSWER</s>.  The versions differ in blanks, and in whether the
-// system prompt stands in the first or in the last question.
+// Mistral: [INST] QUESTION [/INST] ANSWER</s>.  The versions differ in blanks,
+// and in whether the system prompt stands in the first or in the last question.
 
 namespace strata {
 namespace {
@@ -28,13 +28,15 @@ class Mistral final : public ChatTemplate {
   std::string_view family() const override { return "mistral"; }
 
   // The prompt of an answer is the end of the question.
-  absl::StatusOr<std::vector<Piece>> Render(const std::vector<ChatMessage>& messages,
-                                            bool /*add_generation_prompt*/) const override {
+  absl::StatusOr<std::vector<Piece>> Render(
+      const std::vector<ChatMessage>& messages,
+      bool /*add_generation_prompt*/) const override {
     const bool takes_system = format_.system != MistralFormat::kRefused;
-    STRATA_RETURN_IF_ERROR(
-        CheckRoles(messages, takes_system ? std::vector<std::string_view>{"system", "user",
-                                                                          "assistant"}
-                                          : std::vector<std::string_view>{"user", "assistant"}));
+    STRATA_RETURN_IF_ERROR(CheckRoles(
+        messages,
+        takes_system
+            ? std::vector<std::string_view>{"system", "user", "assistant"}
+            : std::vector<std::string_view>{"user", "assistant"}));
     const size_t first = takes_system && messages[0].role == "system" ? 1 : 0;
     PieceWriter out;
     out.Text(format_.bos);
@@ -42,12 +44,14 @@ class Mistral final : public ChatTemplate {
       const bool is_user = (i - first) % 2 == 0;
       if (messages[i].role != (is_user ? "user" : "assistant")) {
         return absl::InvalidArgumentError(absl::StrCat(
-            "message ", i, ": roles must alternate user/assistant/user/assistant/...",
+            "message ", i,
+            ": roles must alternate user/assistant/user/assistant/...",
             takes_system ? " after an optional system message" : ""));
       }
       if (is_user) {
-        const size_t with_system =
-            format_.system == MistralFormat::kInFirst ? first : messages.size() - 1;
+        const size_t with_system = format_.system == MistralFormat::kInFirst
+                                       ? first
+                                       : messages.size() - 1;
         out.Text(format_.user_begin);
         if (first == 1 && i == with_system) {
           out.Content(messages[0].content);
@@ -81,7 +85,8 @@ bool ReadQuestion(const JinjaText& jinja, MistralFormat* format) {
       const std::string with_system = open + "system_message+'\n\n'+" + close;
       if (jinja.Has("ifloop.firstandsystem_messageisdefined;" + with_system)) {
         format->system = MistralFormat::kInFirst;
-      } else if (jinja.Has("ifloop.lastandsystem_messageisdefined;" + with_system)) {
+      } else if (jinja.Has("ifloop.lastandsystem_messageisdefined;" +
+                           with_system)) {
         format->system = MistralFormat::kInLast;
       } else if (jinja.Has("system_message")) {
         return false;
@@ -97,8 +102,8 @@ bool ReadAnswer(const JinjaText& jinja, MistralFormat* format) {
     for (const char* trim : {"|trim", ""}) {
       for (const char* end : {" ", ""}) {
         const std::string code =
-            absl::StrCat(";", *begin ? "' '+" : "", "message['content']", trim, "+eos_token",
-                         *end ? "+' '" : "", ";");
+            absl::StrCat(";", *begin ? "' '+" : "", "message['content']", trim,
+                         "+eos_token", *end ? "+' '" : "", ";");
         if (!jinja.Has(code)) continue;
         format->answer_begin = begin;
         format->answer_end = end;
@@ -112,13 +117,15 @@ bool ReadAnswer(const JinjaText& jinja, MistralFormat* format) {
 
 }  // namespace
 
-std::unique_ptr<const ChatTemplate> RecognizeMistral(const JinjaText& jinja, std::string_view bos,
+std::unique_ptr<const ChatTemplate> RecognizeMistral(const JinjaText& jinja,
+                                                     std::string_view bos,
                                                      std::string_view eos) {
   MistralFormat format;
   format.bos = bos;
   format.eos = eos;
-  const bool alternates = jinja.Has("if(message['role']=='user')!=(loop.index0%2==0);") ||
-                          jinja.Has("if(message['role']=='user')!=(ns.index%2==0);");
+  const bool alternates =
+      jinja.Has("if(message['role']=='user')!=(loop.index0%2==0);") ||
+      jinja.Has("if(message['role']=='user')!=(ns.index%2==0);");
   if (!alternates || !jinja.Has(";bos_token;") || jinja.Has("SYSTEM_PROMPT") ||
       !ReadQuestion(jinja, &format) || !ReadAnswer(jinja, &format)) {
     return nullptr;

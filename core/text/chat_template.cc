@@ -12,7 +12,9 @@
 namespace strata {
 namespace {
 
-bool IsPythonSpace(char32_t c) { return IsWhiteSpace(c) || (c >= 0x1C && c <= 0x1F); }
+bool IsPythonSpace(char32_t c) {
+  return IsWhiteSpace(c) || (c >= 0x1C && c <= 0x1F);
+}
 
 }  // namespace
 
@@ -26,12 +28,15 @@ absl::StatusOr<std::unique_ptr<const ChatTemplate>> ChatTemplate::Recognize(
     if (auto family = RecognizeMistral(text, bos, eos)) return family;
   }
   return absl::UnimplementedError(
-      "the model's chat template is not one of the known families: chatml (SmolLM2, Qwen2, "
-      "Qwen2.5 and plain), qwen3, llama3 (3.0 to 3.3), mistral (v1, v3 and v3-tekken)");
+      "the model's chat template is not one of the known families: chatml "
+      "(SmolLM2, Qwen2, "
+      "Qwen2.5 and plain), qwen3, llama3 (3.0 to 3.3), mistral (v1, v3 and "
+      "v3-tekken)");
 }
 
-std::vector<int32_t> EncodePieces(const Tokenizer& tokenizer,
-                                  const std::vector<ChatTemplate::Piece>& pieces) {
+std::vector<int32_t> EncodePieces(
+    const Tokenizer& tokenizer,
+    const std::vector<ChatTemplate::Piece>& pieces) {
   std::string text;
   std::vector<TextRange> plain;
   for (const ChatTemplate::Piece& piece : pieces) {
@@ -58,9 +63,12 @@ std::string_view StripAsPython(std::string_view text) {
 
 absl::Status CheckRoles(const std::vector<ChatMessage>& messages,
                         const std::vector<std::string_view>& allowed) {
-  if (messages.empty()) return absl::InvalidArgumentError("chat without messages");
+  if (messages.empty())
+    return absl::InvalidArgumentError("chat without messages");
   for (size_t i = 0; i < messages.size(); ++i) {
-    if (std::find(allowed.begin(), allowed.end(), messages[i].role) != allowed.end()) continue;
+    if (std::find(allowed.begin(), allowed.end(), messages[i].role) !=
+        allowed.end())
+      continue;
     std::string names;
     for (const std::string_view name : allowed) {
       names.append(names.empty() ? "" : ", ").append(name);
@@ -73,14 +81,18 @@ absl::Status CheckRoles(const std::vector<ChatMessage>& messages,
   return absl::OkStatus();
 }
 
-bool HasOnlyLiterals(const JinjaText& jinja, const std::vector<std::string_view>& known,
+bool HasOnlyLiterals(const JinjaText& jinja,
+                     const std::vector<std::string_view>& known,
                      const std::vector<std::string_view>& parts) {
-  return std::all_of(jinja.literals.begin(), jinja.literals.end(), [&](const std::string& literal) {
-    return std::find(known.begin(), known.end(), literal) != known.end() ||
-           std::any_of(parts.begin(), parts.end(), [&](std::string_view part) {
-             return literal.find(part) != std::string::npos;
-           });
-  });
+  return std::all_of(
+      jinja.literals.begin(), jinja.literals.end(),
+      [&](const std::string& literal) {
+        return std::find(known.begin(), known.end(), literal) != known.end() ||
+               std::any_of(parts.begin(), parts.end(),
+                           [&](std::string_view part) {
+                             return literal.find(part) != std::string::npos;
+                           });
+      });
 }
 
 }  // namespace strata

@@ -13,31 +13,36 @@
 
 namespace strata {
 
-// Reading fields of a JSON object whose types are not trusted.  `key` names the field in errors.
+// Reading fields of a JSON object whose types are not trusted.  `key` names the
+// field in errors.
 
 inline std::string QuoteJsonText(std::string_view text) {
-  return absl::StrCat("\"", absl::Utf8SafeCEscape(std::string(text.substr(0, 80))), "\"");
+  return absl::StrCat(
+      "\"", absl::Utf8SafeCEscape(std::string(text.substr(0, 80))), "\"");
 }
 
 // Null for a field that is missing or null, or if `object` is not an object.
-inline const nlohmann::json* FindField(const nlohmann::json& object, const char* key) {
+inline const nlohmann::json* FindField(const nlohmann::json& object,
+                                       const char* key) {
   if (!object.is_object()) return nullptr;
   const auto field = object.find(key);
   return field == object.end() || field->is_null() ? nullptr : &*field;
 }
 
-inline absl::StatusOr<bool> GetBool(const nlohmann::json& object, const char* key,
-                                    bool otherwise) {
+inline absl::StatusOr<bool> GetBool(const nlohmann::json& object,
+                                    const char* key, bool otherwise) {
   const nlohmann::json* field = FindField(object, key);
   if (field == nullptr) return otherwise;
   if (!field->is_boolean()) {
-    return absl::InvalidArgumentError(absl::StrCat(key, " is not true or false"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(key, " is not true or false"));
   }
   return field->get<bool>();
 }
 
 // "" where the field is missing or null.
-inline absl::StatusOr<std::string> GetText(const nlohmann::json& object, const char* key) {
+inline absl::StatusOr<std::string> GetText(const nlohmann::json& object,
+                                           const char* key) {
   const nlohmann::json* field = FindField(object, key);
   if (field == nullptr) return std::string();
   if (!field->is_string()) {
@@ -50,8 +55,9 @@ inline absl::StatusOr<std::string> GetText(const nlohmann::json& object, const c
 inline absl::StatusOr<int32_t> ToTokenId(const nlohmann::json& value) {
   constexpr int64_t kMaxIds = int64_t{1} << 22;
   if (!value.is_number_integer() || value < 0 || value >= kMaxIds) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "token id ", value.dump().substr(0, 40), " is not a number from 0 to ", kMaxIds - 1));
+    return absl::InvalidArgumentError(
+        absl::StrCat("token id ", value.dump().substr(0, 40),
+                     " is not a number from 0 to ", kMaxIds - 1));
   }
   return value.get<int32_t>();
 }

@@ -10,8 +10,9 @@ namespace {
 
 bool IsAscii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 
-// The end of the group of bytes at `at` that is normalised by itself: an ASCII character composes
-// with nothing before it, so each one begins a group; an ill-formed part is one.
+// The end of the group of bytes at `at` that is normalised by itself: an ASCII
+// character composes with nothing before it, so each one begins a group; an
+// ill-formed part is one.
 size_t GroupEnd(std::string_view text, size_t at) {
   size_t end = at;
   while (end < text.size() && (end == at || !IsAscii(text[end]))) {
@@ -26,11 +27,12 @@ size_t GroupEnd(std::string_view text, size_t at) {
 
 MarkedText Cut(const MarkedText& marked, size_t begin, size_t end) {
   MarkedText cut{marked.text.substr(begin, end - begin), {}};
-  auto range = std::partition_point(marked.plain.begin(), marked.plain.end(),
-                                    [&](const TextRange& r) { return r.end <= begin; });
+  auto range =
+      std::partition_point(marked.plain.begin(), marked.plain.end(),
+                           [&](const TextRange& r) { return r.end <= begin; });
   for (; range != marked.plain.end() && range->begin < end; ++range) {
-    cut.plain.push_back(
-        {std::max(range->begin, begin) - begin, std::min(range->end, end) - begin});
+    cut.plain.push_back({std::max(range->begin, begin) - begin,
+                         std::min(range->end, end) - begin});
   }
   return cut;
 }

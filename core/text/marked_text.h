@@ -23,8 +23,9 @@ struct MarkedText {
 // Bytes [begin, end) of `marked`.
 MarkedText Cut(const MarkedText& marked, size_t begin, size_t end);
 
-// `marked` in normalisation form C, its text stored in *storage.  A character that is made of
-// plain and other text is plain.  What is not UTF-8 stays as it is.
+// `marked` in normalisation form C, its text stored in *storage.  A character
+// that is made of plain and other text is plain.  What is not UTF-8 stays as it
+// is.
 MarkedText Normalize(const MarkedText& marked, std::string* storage);
 
 }  // namespace strata

@@ -34,8 +34,9 @@ class StopMatcher {
  private:
   struct Pattern {
     std::string text;
-    std::vector<size_t> border;  // [i]: longest end of text[0..i] that begins it
-    size_t num_matched = 0;      // longest end of the text so far that begins it
+    std::vector<size_t>
+        border;              // [i]: longest end of text[0..i] that begins it
+    size_t num_matched = 0;  // longest end of the text so far that begins it
 
     // Reads one byte; whether it completes the pattern.
     bool Read(char byte);

@@ -20,10 +20,12 @@ absl::Status Contradiction(const Parts&... parts) {
 }
 
 std::string Quote(std::string_view text) {
-  return absl::StrCat("\"", absl::Utf8SafeCEscape(std::string(text.substr(0, 80))), "\"");
+  return absl::StrCat(
+      "\"", absl::Utf8SafeCEscape(std::string(text.substr(0, 80))), "\"");
 }
 
-std::vector<AddedToken> SelectAdded(const TokenizerSpec& spec, bool normalized) {
+std::vector<AddedToken> SelectAdded(const TokenizerSpec& spec,
+                                    bool normalized) {
   std::vector<AddedToken> selected;
   for (const AddedToken& token : spec.added) {
     if (token.normalized != normalized || token.content.empty()) continue;
@@ -40,31 +42,39 @@ std::vector<AddedToken> SelectAdded(const TokenizerSpec& spec, bool normalized) 
 absl::Status CheckIds(const TokenizerSpec& spec) {
   if (spec.tokens.empty()) return Contradiction("no tokens");
   if (spec.tokens.size() > std::numeric_limits<int32_t>::max()) {
-    return Contradiction(spec.tokens.size(), " tokens are more than ids of 32 bits can name");
+    return Contradiction(spec.tokens.size(),
+                         " tokens are more than ids of 32 bits can name");
   }
   const int32_t num_tokens = static_cast<int32_t>(spec.tokens.size());
   const auto check = [&](const std::string& what, int32_t id) {
     if (id >= 0 && id < num_tokens) return absl::OkStatus();
-    return Contradiction(what, " has id ", id, ", but ids are below ", num_tokens);
+    return Contradiction(what, " has id ", id, ", but ids are below ",
+                         num_tokens);
   };
   for (const AddedToken& token : spec.added) {
-    if (token.content.empty()) return Contradiction("added token ", token.id, " is empty");
-    STRATA_RETURN_IF_ERROR(check(absl::StrCat("added token ", Quote(token.content)), token.id));
+    if (token.content.empty())
+      return Contradiction("added token ", token.id, " is empty");
+    STRATA_RETURN_IF_ERROR(
+        check(absl::StrCat("added token ", Quote(token.content)), token.id));
   }
   if (spec.bos) STRATA_RETURN_IF_ERROR(check("the bos token", *spec.bos));
   if (spec.eos) STRATA_RETURN_IF_ERROR(check("the eos token", *spec.eos));
   if (spec.unk) STRATA_RETURN_IF_ERROR(check("the unk token", *spec.unk));
-  if (spec.add_bos && !spec.bos) return Contradiction("add_bos without a bos token");
-  if (spec.add_eos && !spec.eos) return Contradiction("add_eos without an eos token");
+  if (spec.add_bos && !spec.bos)
+    return Contradiction("add_bos without a bos token");
+  if (spec.add_eos && !spec.eos)
+    return Contradiction("add_eos without an eos token");
   if (spec.add_prefix_space && spec.pre_tokenizer != PreTokenizer::kGpt2) {
-    return Contradiction("add_prefix_space is supported with the GPT-2 pre-tokenizer only");
+    return Contradiction(
+        "add_prefix_space is supported with the GPT-2 pre-tokenizer only");
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(TokenizerSpec spec) {
+absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Create(
+    TokenizerSpec spec) {
   STRATA_RETURN_IF_ERROR(CheckIds(spec));
   std::unique_ptr<Tokenizer> tokenizer(new Tokenizer(std::move(spec)));
   STRATA_RETURN_IF_ERROR(tokenizer->AddBytes());
@@ -97,7 +107,8 @@ absl::Status Tokenizer::AddBytes() {
   }
   for (const int32_t id : byte_ids_) {
     if (id != kNoToken && is_special_[id] && id != spec_.unk) {
-      return Contradiction("control token ", Quote(spec_.tokens[id]), " is a single byte");
+      return Contradiction("control token ", Quote(spec_.tokens[id]),
+                           " is a single byte");
     }
   }
   return absl::OkStatus();
@@ -108,9 +119,11 @@ absl::Status Tokenizer::AddMerges() {
   for (size_t id = 0; id < spec_.tokens.size(); ++id) {
     const std::string& spelling = spec_.tokens[id];
     if (spelling.empty()) continue;
-    const auto [other, is_new] = ids.try_emplace(spelling, static_cast<int32_t>(id));
+    const auto [other, is_new] =
+        ids.try_emplace(spelling, static_cast<int32_t>(id));
     if (!is_new) {
-      return Contradiction("tokens ", other->second, " and ", id, " are both ", Quote(spelling));
+      return Contradiction("tokens ", other->second, " and ", id, " are both ",
+                           Quote(spelling));
     }
   }
   if (spec_.merges.size() > std::numeric_limits<int32_t>::max()) {
@@ -124,7 +137,8 @@ absl::Status Tokenizer::AddMerges() {
     for (int i = 0; i < 3; ++i) {
       const auto id = ids.find(parts[i]);
       if (id == ids.end()) {
-        return Contradiction("merge ", rank, " needs ", Quote(parts[i]), ", which is no token");
+        return Contradiction("merge ", rank, " needs ", Quote(parts[i]),
+                             ", which is no token");
       }
       found[i] = id->second;
     }
@@ -134,14 +148,16 @@ absl::Status Tokenizer::AddMerges() {
   return absl::OkStatus();
 }
 
-// Most words of a text are one token, so a word is looked up before it is merged.
+// Most words of a text are one token, so a word is looked up before it is
+// merged.
 void Tokenizer::AddWholeWords() {
   std::vector<bool> is_added(bytes_.size());
   for (const AddedToken& token : spec_.added) is_added[token.id] = true;
   Ids ids;
   for (size_t id = 0; id < bytes_.size(); ++id) {
     const std::string& bytes = bytes_[id];
-    if (bytes.empty() || is_added[id] || !UnspellBytes(spec_.tokens[id])) continue;
+    if (bytes.empty() || is_added[id] || !UnspellBytes(spec_.tokens[id]))
+      continue;
     if (!spec_.ignore_merges) {
       ids.clear();
       EncodeWord(bytes, false, &ids);
@@ -152,9 +168,11 @@ void Tokenizer::AddWholeWords() {
   }
 }
 
-std::vector<int32_t> Tokenizer::Encode(std::string_view text, EncodeOptions options) const {
+std::vector<int32_t> Tokenizer::Encode(std::string_view text,
+                                       EncodeOptions options) const {
   MarkedText marked{text, {}};
-  if (!options.parse_special && !text.empty()) marked.plain.push_back({0, text.size()});
+  if (!options.parse_special && !text.empty())
+    marked.plain.push_back({0, text.size()});
   Ids ids = Encode(marked);
   if (options.add_bos && spec_.bos) ids.insert(ids.begin(), *spec_.bos);
   return ids;
@@ -164,11 +182,13 @@ std::vector<int32_t> Tokenizer::Encode(const MarkedText& text) const {
   Ids ids;
   const bool plain = !text.plain.empty();
   const auto encode_normalized = [&](const MarkedText& segment) {
-    normalized_added_.Split(segment, [&](const AddedToken* token, TextRange range) {
+    normalized_added_.Split(segment, [&](const AddedToken* token,
+                                         TextRange range) {
       if (token != nullptr) {
         ids.push_back(token->id);
       } else {
-        EncodeWords(segment.text.substr(range.begin, range.end - range.begin), plain, &ids);
+        EncodeWords(segment.text.substr(range.begin, range.end - range.begin),
+                    plain, &ids);
       }
     });
   };
@@ -190,7 +210,8 @@ void Tokenizer::EncodeWords(std::string_view text, bool plain, Ids* ids) const {
     prefixed.append(" ").append(text);
     text = prefixed;
   }
-  splitter_.Split(text, [&](std::string_view word) { EncodeWord(word, plain, ids); });
+  splitter_.Split(text,
+                  [&](std::string_view word) { EncodeWord(word, plain, ids); });
 }
 
 void Tokenizer::EncodeWord(std::string_view word, bool plain, Ids* ids) const {
@@ -225,11 +246,13 @@ void Tokenizer::AppendParts(int32_t id, Ids* ids) const {
 }
 
 std::string_view Tokenizer::Bytes(int32_t id, bool skip_special) const {
-  if (id < 0 || id >= vocab_size() || (skip_special && is_special_[id])) return {};
+  if (id < 0 || id >= vocab_size() || (skip_special && is_special_[id]))
+    return {};
   return bytes_[id];
 }
 
-std::string Tokenizer::Decode(const std::vector<int32_t>& ids, bool skip_special) const {
+std::string Tokenizer::Decode(const std::vector<int32_t>& ids,
+                              bool skip_special) const {
   std::string text;
   Utf8Stream stream;
   for (const int32_t id : ids) stream.Append(Bytes(id, skip_special), &text);

@@ -34,7 +34,8 @@ absl::Status Unsupported(const Parts&... parts) {
   return absl::UnimplementedError(absl::StrCat(parts..., " is not supported"));
 }
 
-// The parts of a pre-tokenizer, normaliser or post-processor: those of a Sequence, or itself.
+// The parts of a pre-tokenizer, normaliser or post-processor: those of a
+// Sequence, or itself.
 std::vector<json> Parts(const json& step, const char* key) {
   const json* parts = FindField(step, key);
   if (parts == nullptr) return {step};
@@ -57,10 +58,12 @@ absl::StatusOr<PreTokenizer> KnownSplit(const json& split) {
   const json* pattern = FindField(split, "pattern");
   if (pattern == nullptr) return Malformed("Split has no pattern");
   STRATA_ASSIGN_OR_RETURN(const std::string regex, GetText(*pattern, "Regex"));
-  STRATA_ASSIGN_OR_RETURN(const std::string behavior, GetText(split, "behavior"));
+  STRATA_ASSIGN_OR_RETURN(const std::string behavior,
+                          GetText(split, "behavior"));
   STRATA_ASSIGN_OR_RETURN(const bool invert, GetBool(split, "invert", false));
   if (behavior != "Isolated" || invert) {
-    return Unsupported("Split with behavior ", QuoteJsonText(behavior), invert ? ", inverted" : "");
+    return Unsupported("Split with behavior ", QuoteJsonText(behavior),
+                       invert ? ", inverted" : "");
   }
   if (regex == kLlama3Regex) return PreTokenizer::kLlama3;
   if (regex == kQwen2Regex) return PreTokenizer::kQwen2;
@@ -69,7 +72,8 @@ absl::StatusOr<PreTokenizer> KnownSplit(const json& split) {
 
 absl::Status ParsePreTokenizer(const json& root, TokenizerSpec* spec) {
   const json* pre_tokenizer = FindField(root, "pre_tokenizer");
-  if (pre_tokenizer == nullptr) return Unsupported("a tokenizer without pre_tokenizer");
+  if (pre_tokenizer == nullptr)
+    return Unsupported("a tokenizer without pre_tokenizer");
   const std::vector<json> parts = Parts(*pre_tokenizer, "pretokenizers");
   std::vector<std::string> types;
   for (const json& part : parts) {
@@ -78,7 +82,8 @@ absl::Status ParsePreTokenizer(const json& root, TokenizerSpec* spec) {
   if (types.empty() || types.back() != "ByteLevel" || types.size() > 2) {
     return Unsupported("pre_tokenizer ", QuoteJsonText(pre_tokenizer->dump()));
   }
-  STRATA_ASSIGN_OR_RETURN(const bool use_regex, GetBool(parts.back(), "use_regex", true));
+  STRATA_ASSIGN_OR_RETURN(const bool use_regex,
+                          GetBool(parts.back(), "use_regex", true));
   STRATA_ASSIGN_OR_RETURN(spec->add_prefix_space,
                           GetBool(parts.back(), "add_prefix_space", true));
   if (types.size() == 1) {
@@ -86,9 +91,11 @@ absl::Status ParsePreTokenizer(const json& root, TokenizerSpec* spec) {
     spec->pre_tokenizer = PreTokenizer::kGpt2;
     return absl::OkStatus();
   }
-  if (spec->add_prefix_space) return Unsupported("add_prefix_space after ", types[0]);
+  if (spec->add_prefix_space)
+    return Unsupported("add_prefix_space after ", types[0]);
   if (types[0] == "Digits" && use_regex) {
-    STRATA_ASSIGN_OR_RETURN(const bool individual, GetBool(parts[0], "individual_digits", false));
+    STRATA_ASSIGN_OR_RETURN(const bool individual,
+                            GetBool(parts[0], "individual_digits", false));
     if (!individual) return Unsupported("Digits without individual_digits");
     spec->pre_tokenizer = PreTokenizer::kSmolLM;
     return absl::OkStatus();
@@ -97,20 +104,21 @@ absl::Status ParsePreTokenizer(const json& root, TokenizerSpec* spec) {
     STRATA_ASSIGN_OR_RETURN(spec->pre_tokenizer, KnownSplit(parts[0]));
     return absl::OkStatus();
   }
-  return Unsupported("pre_tokenizer ", QuoteJsonText(types[0]), use_regex ? " with" : " without",
-                     " use_regex");
+  return Unsupported("pre_tokenizer ", QuoteJsonText(types[0]),
+                     use_regex ? " with" : " without", " use_regex");
 }
 
 absl::Status ParseVocabulary(const json& model, TokenizerSpec* spec) {
   const json* vocabulary = FindField(model, "vocab");
-  if (vocabulary == nullptr || !vocabulary->is_object()) return Malformed("model has no vocab");
+  if (vocabulary == nullptr || !vocabulary->is_object())
+    return Malformed("model has no vocab");
   for (const auto& [token, value] : vocabulary->items()) {
     STRATA_ASSIGN_OR_RETURN(const size_t id, ToTokenId(value));
     if (token.empty()) return Malformed("token ", id, " is empty");
     if (spec->tokens.size() <= id) spec->tokens.resize(id + 1);
     if (!spec->tokens[id].empty()) {
-      return Malformed("id ", id, " is both ", QuoteJsonText(spec->tokens[id]), " and ",
-                       QuoteJsonText(token));
+      return Malformed("id ", id, " is both ", QuoteJsonText(spec->tokens[id]),
+                       " and ", QuoteJsonText(token));
     }
     spec->tokens[id] = token;
   }
@@ -120,23 +128,27 @@ absl::Status ParseVocabulary(const json& model, TokenizerSpec* spec) {
 // "a b" or ["a", "b"].
 absl::Status ParseMerges(const json& model, TokenizerSpec* spec) {
   const json* merges = FindField(model, "merges");
-  if (merges == nullptr || !merges->is_array()) return Malformed("model has no merges");
+  if (merges == nullptr || !merges->is_array())
+    return Malformed("model has no merges");
   spec->merges.reserve(merges->size());
   for (const json& merge : *merges) {
     if (merge.is_string()) {
       const std::string& text = merge.get_ref<const std::string&>();
       const size_t space = text.find(' ');
-      if (space != std::string::npos && text.find(' ', space + 1) == std::string::npos) {
-        spec->merges.emplace_back(text.substr(0, space), text.substr(space + 1));
+      if (space != std::string::npos &&
+          text.find(' ', space + 1) == std::string::npos) {
+        spec->merges.emplace_back(text.substr(0, space),
+                                  text.substr(space + 1));
         continue;
       }
     } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
                merge[1].is_string()) {
-      spec->merges.emplace_back(merge[0].get<std::string>(), merge[1].get<std::string>());
+      spec->merges.emplace_back(merge[0].get<std::string>(),
+                                merge[1].get<std::string>());
       continue;
     }
-    return Malformed("merge ", spec->merges.size(), " is not a pair of tokens: ",
-                     QuoteJsonText(merge.dump()));
+    return Malformed("merge ", spec->merges.size(),
+                     " is not a pair of tokens: ", QuoteJsonText(merge.dump()));
   }
   return absl::OkStatus();
 }
@@ -149,7 +161,8 @@ absl::Status ParseUnknownToken(const json& model, TokenizerSpec* spec) {
   for (size_t id = 0; id < spec->tokens.size(); ++id) {
     if (spec->tokens[id] == unk) spec->unk = static_cast<int32_t>(id);
   }
-  if (!spec->unk) return Malformed("unk_token ", QuoteJsonText(unk), " is no token");
+  if (!spec->unk)
+    return Malformed("unk_token ", QuoteJsonText(unk), " is no token");
   return absl::OkStatus();
 }
 
@@ -158,16 +171,19 @@ absl::Status ParseModel(const json& root, TokenizerSpec* spec) {
   if (model == nullptr || !model->is_object()) return Malformed("no model");
   // Files of early versions name no type.
   STRATA_ASSIGN_OR_RETURN(const std::string type, GetText(*model, "type"));
-  if (!type.empty() && type != "BPE") return Unsupported("model type ", QuoteJsonText(type));
+  if (!type.empty() && type != "BPE")
+    return Unsupported("model type ", QuoteJsonText(type));
   const json* dropout = FindField(*model, "dropout");
   if (dropout != nullptr && *dropout != 0) return Unsupported("dropout");
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     STRATA_ASSIGN_OR_RETURN(const std::string text, GetText(*model, key));
     if (!text.empty()) return Unsupported(key);
   }
-  STRATA_ASSIGN_OR_RETURN(const bool byte_fallback, GetBool(*model, "byte_fallback", false));
+  STRATA_ASSIGN_OR_RETURN(const bool byte_fallback,
+                          GetBool(*model, "byte_fallback", false));
   if (byte_fallback) return Unsupported("byte_fallback");
-  STRATA_ASSIGN_OR_RETURN(spec->ignore_merges, GetBool(*model, "ignore_merges", false));
+  STRATA_ASSIGN_OR_RETURN(spec->ignore_merges,
+                          GetBool(*model, "ignore_merges", false));
   STRATA_RETURN_IF_ERROR(ParseVocabulary(*model, spec));
   STRATA_RETURN_IF_ERROR(ParseMerges(*model, spec));
   return ParseUnknownToken(*model, spec);
@@ -197,7 +213,8 @@ struct Frame {
 absl::Status ParseTemplate(const json& processor, Frame* frame) {
   const json* single = FindField(processor, "single");
   const json* specials = FindField(processor, "special_tokens");
-  if (single == nullptr || !single->is_array()) return Malformed("TemplateProcessing: no single");
+  if (single == nullptr || !single->is_array())
+    return Malformed("TemplateProcessing: no single");
   bool after = false;
   for (const json& piece : *single) {
     if (FindField(piece, "Sequence") != nullptr) {
@@ -205,16 +222,18 @@ absl::Status ParseTemplate(const json& processor, Frame* frame) {
       continue;
     }
     const json* special = FindField(piece, "SpecialToken");
-    if (special == nullptr || specials == nullptr) return Malformed("TemplateProcessing: no token");
+    if (special == nullptr || specials == nullptr)
+      return Malformed("TemplateProcessing: no token");
     STRATA_ASSIGN_OR_RETURN(const std::string name, GetText(*special, "id"));
     const json* token = FindField(*specials, name.c_str());
     const json* ids = token == nullptr ? nullptr : FindField(*token, "ids");
     if (ids == nullptr) {
-      return Malformed("TemplateProcessing: ", QuoteJsonText(name), " has no ids");
+      return Malformed("TemplateProcessing: ", QuoteJsonText(name),
+                       " has no ids");
     }
     for (const json& id : *ids) {
-      STRATA_ASSIGN_OR_RETURN((after ? frame->after : frame->before).emplace_back(),
-                              ToTokenId(id));
+      STRATA_ASSIGN_OR_RETURN(
+          (after ? frame->after : frame->before).emplace_back(), ToTokenId(id));
     }
   }
   return absl::OkStatus();
@@ -226,7 +245,8 @@ absl::Status ParsePostProcessor(const json& root, Frame* frame) {
   for (const json& part : Parts(*processor, "processors")) {
     STRATA_ASSIGN_OR_RETURN(const std::string type, GetText(part, "type"));
     if (type == "ByteLevel") continue;  // concerns offsets only
-    if (type != "TemplateProcessing") return Unsupported("post_processor ", QuoteJsonText(type));
+    if (type != "TemplateProcessing")
+      return Unsupported("post_processor ", QuoteJsonText(type));
     STRATA_RETURN_IF_ERROR(ParseTemplate(part, frame));
   }
   if (frame->before.size() > 1 || frame->after.size() > 1) {
@@ -236,14 +256,16 @@ absl::Status ParsePostProcessor(const json& root, Frame* frame) {
 }
 
 // Once it is settled that a frame is added: with which token.
-absl::Status SettleToken(const char* role, bool is_added, const std::vector<int32_t>& in_frame,
+absl::Status SettleToken(const char* role, bool is_added,
+                         const std::vector<int32_t>& in_frame,
                          std::optional<int32_t>* token) {
   if (!is_added) return absl::OkStatus();
   if (!token->has_value() && !in_frame.empty()) *token = in_frame[0];
-  if (!token->has_value()) return Malformed("add_", role, "_token without ", role, "_token");
+  if (!token->has_value())
+    return Malformed("add_", role, "_token without ", role, "_token");
   if (!in_frame.empty() && in_frame[0] != **token) {
-    return Malformed("post_processor adds token ", in_frame[0], ", but ", role, "_token is token ",
-                     **token);
+    return Malformed("post_processor adds token ", in_frame[0], ", but ", role,
+                     "_token is token ", **token);
   }
   return absl::OkStatus();
 }
@@ -256,7 +278,8 @@ absl::StatusOr<json> ParseJson(std::string_view text, const char* name) {
 
 // `status` with the name of the file in front.
 absl::Status InFile(const char* name, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
+  return absl::Status(status.code(),
+                      absl::StrCat(name, ": ", status.message()));
 }
 
 absl::Status ParseRoot(const json& root, TokenizerSpec* spec, Frame* frame) {
@@ -268,26 +291,29 @@ absl::Status ParseRoot(const json& root, TokenizerSpec* spec, Frame* frame) {
   const json* decoder = FindField(root, "decoder");
   if (decoder != nullptr) {
     STRATA_ASSIGN_OR_RETURN(const std::string type, GetText(*decoder, "type"));
-    if (type != "ByteLevel") return Unsupported("decoder ", QuoteJsonText(type));
+    if (type != "ByteLevel")
+      return Unsupported("decoder ", QuoteJsonText(type));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<TokenizerSpec> ParseTokenizerJson(std::string_view tokenizer_json,
-                                                 std::string_view tokenizer_config_json) {
+absl::StatusOr<TokenizerSpec> ParseTokenizerJson(
+    std::string_view tokenizer_json, std::string_view tokenizer_config_json) {
   TokenizerSpec spec;
   Frame frame;
-  STRATA_ASSIGN_OR_RETURN(const json root, ParseJson(tokenizer_json, "tokenizer.json"));
+  STRATA_ASSIGN_OR_RETURN(const json root,
+                          ParseJson(tokenizer_json, "tokenizer.json"));
   if (auto status = ParseRoot(root, &spec, &frame); !status.ok()) {
     return InFile("tokenizer.json", status);
   }
   spec.add_bos = !frame.before.empty();
   spec.add_eos = !frame.after.empty();
   if (!tokenizer_config_json.empty()) {
-    STRATA_ASSIGN_OR_RETURN(const json config,
-                            ParseJson(tokenizer_config_json, "tokenizer_config.json"));
+    STRATA_ASSIGN_OR_RETURN(
+        const json config,
+        ParseJson(tokenizer_config_json, "tokenizer_config.json"));
     if (auto status = ApplyTokenizerConfig(config, &spec); !status.ok()) {
       return InFile("tokenizer_config.json", status);
     }
@@ -295,7 +321,8 @@ absl::StatusOr<TokenizerSpec> ParseTokenizerJson(std::string_view tokenizer_json
   for (const auto& [role, is_added, in_frame, token] :
        {std::tuple("bos", spec.add_bos, &frame.before, &spec.bos),
         std::tuple("eos", spec.add_eos, &frame.after, &spec.eos)}) {
-    if (auto status = SettleToken(role, is_added, *in_frame, token); !status.ok()) {
+    if (auto status = SettleToken(role, is_added, *in_frame, token);
+        !status.ok()) {
       return InFile("tokenizer.json", status);
     }
   }

@@ -20,7 +20,7 @@ enum class PreTokenizer {
 // A token that is found in the text as it is, before pre-tokenisation.
 struct AddedToken {
   int32_t id = 0;
-  std::string content;  // UTF-8
+  std::string content;   // UTF-8
   bool special = false;  // a control token: left out of decoded text
   bool lstrip = false;   // swallows white space before it
   bool rstrip = false;   // swallows white space after it
@@ -28,20 +28,24 @@ struct AddedToken {
   bool normalized = false;
 };
 
-// A byte-level BPE tokenizer as plain data, as it stands in a tokenizer.json or in a GGUF file.
+// A byte-level BPE tokenizer as plain data, as it stands in a tokenizer.json or
+// in a GGUF file.
 struct TokenizerSpec {
-  std::vector<std::string> tokens;  // by id, in the byte-to-unicode spelling; "" where an id is unused
+  std::vector<std::string> tokens;  // by id, in the byte-to-unicode spelling;
+                                    // "" where an id is unused
   std::vector<std::pair<std::string, std::string>> merges;  // best first
   std::vector<AddedToken> added;
   PreTokenizer pre_tokenizer = PreTokenizer::kGpt2;
-  bool ignore_merges = false;  // a whole word that is a token is that token (Llama 3)
-  bool nfc = false;            // text is normalised to NFC first (Qwen)
+  bool ignore_merges =
+      false;         // a whole word that is a token is that token (Llama 3)
+  bool nfc = false;  // text is normalised to NFC first (Qwen)
   bool add_prefix_space = false;
   bool add_bos = false;
   bool add_eos = false;
   std::optional<int32_t> bos;
   std::optional<int32_t> eos;
-  std::optional<int32_t> unk;  // stands for a byte that is no token; none: it is left out
+  std::optional<int32_t>
+      unk;  // stands for a byte that is no token; none: it is left out
   std::string chat_template;  // Jinja source; empty: none
 };
 

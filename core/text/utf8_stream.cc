@@ -21,13 +21,15 @@ void Utf8Stream::Append(std::string_view bytes, std::string* text) {
       pending_.clear();
       break;
     }
-    // Only the last byte did not fit: it begins something else, and may be pending itself.
+    // Only the last byte did not fit: it begins something else, and may be
+    // pending itself.
     const char last = pending_.back();
     text->append(kReplacement);
     pending_.assign(1, last);
     const Utf8Char next = ReadUtf8(pending_);
     if (next.kind == Utf8Char::kIncomplete) continue;
-    text->append(next.kind == Utf8Char::kValid ? std::string_view(pending_) : kReplacement);
+    text->append(next.kind == Utf8Char::kValid ? std::string_view(pending_)
+                                               : kReplacement);
     pending_.clear();
   }
   while (!bytes.empty()) {

@@ -6,9 +6,10 @@
 
 namespace strata {
 
-// Bytes in, whole UTF-8 characters out.  What can never become a character is replaced by U+FFFD, one for each
-// maximal ill-formed part (Unicode 3.9, as Python and Rust decode), so the output joined equals
-// the decoding of all bytes joined.
+// Bytes in, whole UTF-8 characters out.  What can never become a character is
+// replaced by U+FFFD, one for each maximal ill-formed part (Unicode 3.9, as
+// Python and Rust decode), so the output joined equals the decoding of all
+// bytes joined.
 class Utf8Stream {
  public:
   // Appends to *text what is complete with `bytes`.
