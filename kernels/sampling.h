@@ -21,7 +21,7 @@ struct TokenBias {
 
 // How one row of logits becomes a token.  The arrays live until Backend::Wait.
 //
-// Order (contract/semantics.md 13): repetition penalty (tokens in `history`: a
+// Order (proto/semantics.md 13): repetition penalty (tokens in `history`: a
 // positive logit is divided by it, another multiplied), presence and frequency
 // (generated ones), bias, banned, allowed, temperature, top_k, top_p, min_p.
 // Log-probabilities are the log-softmax of the logits before all of these.
