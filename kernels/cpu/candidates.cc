@@ -6,67 +6,69 @@
 namespace strata::cpu {
 namespace {
 
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
 // So few are sorted rather than separated further.
 constexpr double kFewTokens = 128;
 
-double MeasureFrom(const Logits& logits, float threshold,
-                   const LogitsKernel& kernel) {
-  return logits.weights == nullptr
-             ? kernel.count(logits.x, logits.vocab, threshold)
-             : kernel.mass(logits.x, logits.weights, logits.vocab, threshold);
-}
+// The best tokens lie here nearly always; the last range has all finite logits.
+constexpr float kRanges[] = {8.0f, 32.0f, 512.0f, kInfinity};
 
-// Logits with low <= x < high (x = low alone if equal is left), ascending ids.
-void Collect(const Logits& logits, float low, float high,
-             std::vector<Candidate>& out) {
-  out.clear();
-  for (int t = 0; t < logits.vocab; ++t) {
-    if (logits.x[t] >= low && logits.x[t] < high)
-      out.push_back({logits.x[t], t});
-  }
+// A threshold, and the tokens with logits that reach it.
+struct Cut {
+  float threshold;
+  double count;
+  double sum;  // of what is measured
+};
+
+Cut CutAt(const Logits& logits, Measure measure, float threshold,
+          const LogitsKernel& kernel) {
+  const LogitsMeasure m =
+      kernel.measure(logits.x, logits.weights, logits.vocab, threshold);
+  return {threshold, m.count, measure == Measure::kCount ? m.count : m.mass};
 }
 
 }  // namespace
 
-Candidate FindLast(const Logits& logits, double target,
-                   const LogitsKernel& kernel,
-                   std::vector<Candidate>& scratch) {
-  constexpr float kLowest = std::numeric_limits<float>::lowest();
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  // Measures from `high` on are below the target, those from `low` on are not.
-  float low = logits.max - 16.0f, high = kInfinity;
-  if (MeasureFrom(logits, low, kernel) < target) {
+Candidate FindLast(const Logits& logits, Measure measure, double target,
+                   const LogitsKernel& kernel, CandidateScratch& scratch) {
+  // What reaches `high` is less than the target, what reaches `low` is not.
+  Cut high = {std::nextafter(logits.max, kInfinity), 0.0, 0.0}, low = high;
+  for (const float range : kRanges) {
+    const float lowest = std::numeric_limits<float>::lowest();
+    low = CutAt(logits, measure, std::max(lowest, logits.max - range), kernel);
+    if (low.sum >= target) break;
+    if (low.threshold == lowest) return kWorstCandidate;
     high = low;
-    low = kLowest;
-    if (MeasureFrom(logits, low, kernel) < target) return kWorstCandidate;
   }
-  double sum = high == kInfinity ? 0.0 : MeasureFrom(logits, high, kernel);
-  float top = std::min(high, std::nextafter(logits.max, kInfinity));
-  while (kernel.count(logits.x, logits.vocab, low) -
-             kernel.count(logits.x, logits.vocab, top) >
-         kFewTokens) {
-    const float middle = low / 2 + top / 2;
-    if (!(middle > low && middle < top)) break;
-    const double measure = MeasureFrom(logits, middle, kernel);
-    if (measure < target) {
-      top = middle;
-      sum = measure;
-    } else {
-      low = middle;
-    }
+  while (low.count - high.count > kFewTokens) {
+    const float middle = low.threshold / 2 + high.threshold / 2;
+    // Neighbours: all that are left are equal.
+    if (!(middle > low.threshold && middle < high.threshold)) break;
+    const Cut cut = CutAt(logits, measure, middle, kernel);
+    (cut.sum < target ? high : low) = cut;
   }
-  Collect(logits, low, top, scratch);
+  scratch.tokens.resize(logits.vocab);
+  const int count = kernel.collect(logits.x, logits.vocab, low.threshold,
+                                   high.threshold, scratch.tokens.data());
+  scratch.candidates.clear();
+  for (int i = 0; i < count; ++i) {
+    const int32_t token = scratch.tokens[i];
+    scratch.candidates.push_back({logits.x[token], token});
+  }
   std::sort(
-      scratch.begin(), scratch.end(),
+      scratch.candidates.begin(), scratch.candidates.end(),
       [](const Candidate& a, const Candidate& b) { return a.IsBetterThan(b); });
-  for (const Candidate& candidate : scratch) {
-    sum += logits.weights == nullptr ? 1.0
-                                     : double{logits.weights[candidate.token]};
+  double sum = high.sum;
+  for (const Candidate& candidate : scratch.candidates) {
+    sum += measure == Measure::kCount ? 1.0
+                                      : double{logits.weights[candidate.token]};
     if (sum >= target) return candidate;
   }
   // The weights were added in another order than above; the rounding made the
   // difference.
-  return scratch.empty() ? kWorstCandidate : scratch.back();
+  return scratch.candidates.empty() ? kWorstCandidate
+                                    : scratch.candidates.back();
 }
 
 }  // namespace strata::cpu

@@ -25,20 +25,31 @@ inline constexpr Candidate kWorstCandidate = {
     -std::numeric_limits<float>::infinity(),
     std::numeric_limits<int32_t>::max()};
 
-// A row of logits, without NaN, with the measure of each token: 1, or a weight
-// that is the larger the better.
+// A row of logits, without NaN.
 struct Logits {
-  const float* x = nullptr;        // [vocab]
-  const float* weights = nullptr;  // [vocab], 0 where x is -infinity; null: 1
+  const float* x = nullptr;  // [vocab]
+  const float* weights =
+      nullptr;  // [vocab], the larger the better the token; 0 for -infinity
   int vocab = 0;
   float max = 0.0f;  // of x, finite
 };
 
-// The last token of the smallest set of best tokens whose measures sum to
-// `target` or more; kWorstCandidate if even all tokens with finite logits do
+enum class Measure : uint8_t {
+  kCount,
+  kWeight,
+};
+
+// Memory of FindLast, kept between calls.
+struct CandidateScratch {
+  std::vector<int32_t> tokens;  // [vocab]
+  std::vector<Candidate> candidates;
+};
+
+// The last token of the smallest set of best tokens whose number or weights sum
+// to `target` or more; kWorstCandidate if even all tokens with finite logits do
 // not.  Halves the range of logits until few are left, and sorts these.
-Candidate FindLast(const Logits& logits, double target,
-                   const LogitsKernel& kernel, std::vector<Candidate>& scratch);
+Candidate FindLast(const Logits& logits, Measure measure, double target,
+                   const LogitsKernel& kernel, CandidateScratch& scratch);
 
 }  // namespace strata::cpu
 

@@ -71,7 +71,8 @@ float MaxLogit(const float* x, int n) {
 
 template <class S>
 int FindLogit(const float* x, int n, float max) {
-  const typename S::V wanted = S::Set1(max);
+  const typename S::V wanted = S::Set1(max),
+                      infinity = S::Set1(__builtin_inff());
   int i = 0;
   for (; i + S::kLanes <= n; i += S::kLanes) {
     if (S::MaxAcross(S::SelectGe(S::Load(x + i), wanted, S::Set1(1.0f))) > 0.0f)
@@ -104,27 +105,75 @@ double ExpLogits(const float* x, int n, float max, float scale, float* w) {
 }
 
 template <class S>
-double MassOfLogits(const float* x, const float* w, int n, float threshold) {
-  const typename S::V least = S::Set1(threshold);
-  return SumTerms<S>(
-      n,
-      [&](int i) { return S::SelectGe(S::Load(x + i), least, S::Load(w + i)); },
-      [&](int i, int count) {
-        return S::SelectGe(LoadTail<S>(x + i, count, 0.0f), least,
-                           LoadTail<S>(w + i, count, 0.0f));
-      });
+LogitsMeasure MeasureLogits(const float* x, const float* w, int n,
+                            float threshold) {
+  using V = typename S::V;
+  const V least = S::Set1(threshold), one = S::Set1(1.0f);
+  LogitsMeasure result = {0.0, 0.0};
+  int i = 0;
+  while (i + S::kLanes <= n) {
+    const int end = i + kLogitsBlock < n ? i + kLogitsBlock : n;
+    // Two chains each, as an addition takes several cycles.
+    V counts[2] = {S::Set1(0.0f), S::Set1(0.0f)},
+      masses[2] = {counts[0], counts[0]};
+    const auto add = [&](int at, int chain) {
+      const V v = S::Load(x + at);
+      counts[chain] = S::Add(counts[chain], S::SelectGe(v, least, one));
+      masses[chain] =
+          S::Add(masses[chain], S::SelectGe(v, least, S::Load(w + at)));
+    };
+    for (; i + 2 * S::kLanes <= end; i += 2 * S::kLanes) {
+      add(i, 0);
+      add(i + S::kLanes, 1);
+    }
+    if (i + S::kLanes <= end) {
+      add(i, 0);
+      i += S::kLanes;
+    }
+    result.count += SumAcross<S>(S::Add(counts[0], counts[1]));
+    result.mass += SumAcross<S>(S::Add(masses[0], masses[1]));
+  }
+  for (; i < n; ++i) {
+    if (!(x[i] >= threshold)) continue;
+    result.count += 1.0;
+    result.mass += static_cast<double>(w[i]);
+  }
+  return result;
 }
 
 template <class S>
-double CountLogits(const float* x, int n, float threshold) {
-  const typename S::V least = S::Set1(threshold), one = S::Set1(1.0f);
-  return SumTerms<S>(
-      n, [&](int i) { return S::SelectGe(S::Load(x + i), least, one); },
-      [&](int i, int count) {
-        const float ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-        return S::SelectGe(LoadTail<S>(x + i, count, 0.0f), least,
-                           LoadTail<S>(ones, count, 0.0f));
-      });
+double KeepLogits(const float* x, int n, float threshold, float* w) {
+  const typename S::V least = S::Set1(threshold);
+  const auto term = [&](int i) {
+    const typename S::V kept =
+        S::SelectGe(S::Load(x + i), least, S::Load(w + i));
+    S::Store(w + i, kept);
+    return kept;
+  };
+  const auto tail = [&](int i, int count) {
+    for (int k = i; k < i + count; ++k) {
+      if (!(x[k] >= threshold)) w[k] = 0.0f;
+    }
+    return LoadTail<S>(w + i, count, 0.0f);
+  };
+  return SumTerms<S>(n, term, tail);
+}
+
+template <class S>
+int CollectLogits(const float* x, int n, float low, float high,
+                  int32_t* found) {
+  const typename S::V least = S::Set1(low), bound = S::Set1(high);
+  int count = 0;
+  for (int i = 0; i < n; i += S::kLanes) {
+    if (i + S::kLanes <= n && !S::AnyWithin(S::Load(x + i), least, bound))
+      continue;
+    const int end = i + S::kLanes < n ? i + S::kLanes : n;
+    for (int t = i; t < end; ++t) {
+      found[count] = t;
+      count += x[t] >= low && x[t] < high;
+    }
+  }
+  return count;
 }
 
 template <class S>
@@ -132,8 +181,9 @@ LogitsKernel MakeLogitsKernel() {
   return {.max = MaxLogit<S>,
           .find = FindLogit<S>,
           .exp = ExpLogits<S>,
-          .mass = MassOfLogits<S>,
-          .count = CountLogits<S>};
+          .measure = MeasureLogits<S>,
+          .keep = KeepLogits<S>,
+          .collect = CollectLogits<S>};
 }
 
 }  // namespace

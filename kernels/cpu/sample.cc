@@ -94,7 +94,7 @@ int DrawToken(const float* weights, int vocab, double uniform,
 struct SampleScratch::PerWorker {
   std::vector<float> logits;   // [vocab], processed
   std::vector<float> weights;  // [vocab]
-  std::vector<Candidate> candidates;
+  CandidateScratch candidates;
   std::vector<double> block_sums;
 };
 
@@ -140,16 +140,19 @@ class RowSampler {
     const float scale =
         std::min(1.0f / row.temperature, std::numeric_limits<float>::max());
     double total = kernel_.exp(x, vocab_, max, scale, weights);
-    Logits logits = {.x = x, .weights = nullptr, .vocab = vocab_, .max = max};
+    const Logits logits = {
+        .x = x, .weights = weights, .vocab = vocab_, .max = max};
     if (row.top_k > 0 && row.top_k < vocab_) {
-      const Candidate last =
-          FindLast(logits, row.top_k, kernel_, memory_.candidates);
-      total = DropWorse(x, last, weights);
+      total = DropWorse(x,
+                        FindLast(logits, Measure::kCount, row.top_k, kernel_,
+                                 memory_.candidates),
+                        weights);
     }
     if (row.top_p < 1.0f) {
-      logits.weights = weights;
       const double target = double{row.top_p} * total;
-      DropWorse(x, FindLast(logits, target, kernel_, memory_.candidates),
+      DropWorse(x,
+                FindLast(logits, Measure::kWeight, target, kernel_,
+                         memory_.candidates),
                 weights);
     }
     // The best token's weight is 1.
@@ -163,10 +166,19 @@ class RowSampler {
   // others.
   double DropWorse(const float* x, const Candidate& last,
                    float* weights) const {
-    for (int t = 0; t < vocab_; ++t) {
-      if (last.IsBetterThan({x[t], t})) weights[t] = 0.0f;
+    const double sum = kernel_.keep(x, vocab_, last.logit, weights);
+    if (last.logit == -kInfinity) return sum;
+    std::vector<int32_t>& equal = memory_.candidates.tokens;
+    const int count =
+        kernel_.collect(x, vocab_, last.logit,
+                        std::nextafter(last.logit, kInfinity), equal.data());
+    double dropped = 0.0;
+    for (int i = 0; i < count; ++i) {
+      if (equal[i] <= last.token) continue;
+      dropped += weights[equal[i]];
+      weights[equal[i]] = 0.0f;
     }
-    return kernel_.mass(x, weights, vocab_, -kInfinity);
+    return sum - dropped;
   }
 
   void AddLogprobs(const float* raw, float max, int num_top,

@@ -36,6 +36,13 @@ struct Avx2 {
     return _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_GE_OQ), v);
   }
 
+  // Whether a lane has low <= v < high.
+  static bool AnyWithin(V v, V low, V high) {
+    return _mm256_movemask_ps(
+               _mm256_and_ps(_mm256_cmp_ps(v, low, _CMP_GE_OQ),
+                             _mm256_cmp_ps(v, high, _CMP_LT_OQ))) != 0;
+  }
+
   static V LoadBf16(const std::byte* p) {
     const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     return _mm256_castsi256_ps(

@@ -37,6 +37,12 @@ struct Avx512 {
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_GE_OQ), v);
   }
 
+  // Whether a lane has low <= v < high.
+  static bool AnyWithin(V v, V low, V high) {
+    return _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(v, low, _CMP_GE_OQ), v,
+                                   high, _CMP_LT_OQ) != 0;
+  }
+
   static V LoadBf16(const std::byte* p) {
     const __m256i bits =
         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));

@@ -37,6 +37,14 @@ struct Portable {
   // v where a >= b, else 0.
   static V SelectGe(V a, V b, V v) { return a >= b ? v : V{}; }
 
+  // Whether a lane has low <= v < high.
+  static bool AnyWithin(V v, V low, V high) {
+    for (int i = 0; i < kLanes; ++i) {
+      if (v[i] >= low[i] && v[i] < high[i]) return true;
+    }
+    return false;
+  }
+
   static V LoadBf16(const std::byte* p) {
     uint16_t bits[kLanes];
     std::memcpy(bits, p, sizeof(bits));

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <random>
 #include <vector>
 
 #include "kernels/cpu/attention.h"
