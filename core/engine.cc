@@ -152,9 +152,7 @@ void Engine::Abort(std::string label, std::function<void(int)> done) {
 void Engine::Loop() {
   std::vector<Inbox::Action> actions;
   while (!stop_.load(std::memory_order_acquire)) {
-    inbox_.Take(
-        parts_.now() + (plan_.empty() ? kIdlePeriod : absl::ZeroDuration()),
-        &actions);
+    inbox_.Take(plan_.empty() ? kIdlePeriod : absl::ZeroDuration(), &actions);
     for (Inbox::Action& action : actions) action();
     actions.clear();
     EndExpired();
@@ -164,7 +162,7 @@ void Engine::Loop() {
   }
   inbox_.Close();
   draining_ = true;
-  inbox_.Take(parts_.now(), &actions);
+  inbox_.Take(absl::ZeroDuration(), &actions);
   for (Inbox::Action& action : actions) action();
   EndAll(absl::UnavailableError("the server is shutting down"));
   Publish();
@@ -230,13 +228,14 @@ void Engine::Publish() {
   if (busy && !busy_.load()) last_progress_ms_.store(absl::ToUnixMillis(now));
   busy_.store(busy);
   parts_.metrics->SetHealthy(healthy());
-  absl::MutexLock lock(&mu_);
+  std::lock_guard lock(mu_);
   report_ = std::move(report);
   drained_ = draining_ && !busy;
+  if (drained_) changed_.notify_all();
 }
 
 LoadReport Engine::GetLoad() const {
-  absl::MutexLock lock(&mu_);
+  std::lock_guard lock(mu_);
   return report_;
 }
 
@@ -248,12 +247,14 @@ bool Engine::healthy() const {
 }
 
 void Engine::Drain(absl::Duration timeout) {
-  absl::MutexLock drain_lock(&drain_mu_);
+  std::lock_guard drain_lock(drain_mu_);
   if (!thread_.joinable()) return;
   inbox_.Post([this] { draining_ = true; });
   {
-    absl::MutexLock lock(&mu_);
-    mu_.AwaitWithTimeout(absl::Condition(&drained_), timeout);
+    std::unique_lock lock(mu_);
+    changed_.wait_for(
+        lock, absl::ToChronoMicroseconds(std::min(timeout, absl::Hours(24))),
+        [this] { return drained_; });
   }
   stop_.store(true, std::memory_order_release);
   inbox_.Post([] {});  // wakes an idle loop

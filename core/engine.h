@@ -2,9 +2,11 @@
 #define CORE_ENGINE_H_
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,7 +14,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "core/delivery.h"
 #include "core/fit_request.h"
@@ -129,10 +130,11 @@ class Engine {
   std::atomic<int64_t> last_progress_ms_{
       0};  // Unix time of the last step, or of becoming busy
 
-  mutable absl::Mutex mu_;
+  mutable std::mutex mu_;
+  std::condition_variable changed_;  // drained_ became true
   LoadReport report_ ABSL_GUARDED_BY(mu_);
   bool drained_ ABSL_GUARDED_BY(mu_) = false;
-  absl::Mutex drain_mu_;  // held by the one who drains
+  std::mutex drain_mu_;  // held by the one who drains
   std::thread thread_;
 };
 

@@ -1,7 +1,9 @@
 #ifndef TESTS_TESTING_COLLECTING_SINK_H_
 #define TESTS_TESTING_COLLECTING_SINK_H_
 
+#include <condition_variable>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,7 +11,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "core/token_sink.h"
 
 namespace strata {
@@ -25,7 +26,7 @@ class CollectingSink final : public TokenSink {
   };
 
   void OnDelta(SequenceDelta delta) override {
-    absl::MutexLock lock(&mu_);
+    std::unique_lock lock(mu_);
     after_end_ = after_end_ || status_.has_value() ||
                  sequences_[delta.index].end.has_value();
     Sequence& sequence = sequences_[delta.index];
@@ -35,49 +36,48 @@ class CollectingSink final : public TokenSink {
     sequence.logprobs.insert(sequence.logprobs.end(), delta.logprobs.begin(),
                              delta.logprobs.end());
     if (delta.end.has_value()) sequence.end = std::move(delta.end);
+    changed_.notify_all();
   }
 
   void OnEnd(absl::Status status) override {
-    absl::MutexLock lock(&mu_);
+    std::unique_lock lock(mu_);
     after_end_ = after_end_ || status_.has_value();
     status_ = std::move(status);
+    changed_.notify_all();
   }
 
   absl::Status Wait() {
-    absl::MutexLock lock(&mu_);
-    const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-      return status_.has_value();
-    };
-    mu_.Await(absl::Condition(&ended));
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [this] { return status_.has_value(); });
     return *status_;
   }
 
   // Returns once `index` has `count` tokens or the request has ended.
   void WaitForTokens(int index, size_t count) {
-    absl::MutexLock lock(&mu_);
-    const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [&] {
       return status_.has_value() || sequences_[index].tokens.size() >= count;
-    };
-    mu_.Await(absl::Condition(&there));
+    });
   }
 
   // After Wait.
   Sequence Get(int index) {
-    absl::MutexLock lock(&mu_);
+    std::unique_lock lock(mu_);
     return sequences_[index];
   }
   size_t num_sequences() {
-    absl::MutexLock lock(&mu_);
+    std::unique_lock lock(mu_);
     return sequences_.size();
   }
   // Whether anything came after the end, or two ends.
   bool called_after_end() {
-    absl::MutexLock lock(&mu_);
+    std::unique_lock lock(mu_);
     return after_end_;
   }
 
  private:
-  absl::Mutex mu_;
+  std::mutex mu_;
+  std::condition_variable changed_;
   std::map<int, Sequence> sequences_ ABSL_GUARDED_BY(mu_);
   std::optional<absl::Status> status_ ABSL_GUARDED_BY(mu_);
   bool after_end_ ABSL_GUARDED_BY(mu_) = false;
