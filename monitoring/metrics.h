@@ -49,14 +49,7 @@ class Metrics {
                    int64_t kv_bytes_per_token);
 
   enum class Finish { kStop, kLength, kAbort, kCancelled, kDeadline, kError };
-  enum class Rejection {
-    kQueueFull,
-    kNeverFits,
-    kInvalid,
-    kDraining,
-    kLoading,
-    kUnauthenticated
-  };
+  enum class Rejection { kQueueFull, kNeverFits, kInvalid, kDraining };
 
   // A step was run.
   struct StepRecord {

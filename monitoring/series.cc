@@ -50,8 +50,7 @@ constexpr const char* kVllmFinishNames[] = {"stop",  "length", "abort",
 static_assert(std::size(kVllmFinishNames) == kNumFinishes);
 // By Metrics::Rejection.
 constexpr const char* kRejectionNames[] = {"queue_full", "never_fits",
-                                           "invalid",    "draining",
-                                           "loading",    "unauthenticated"};
+                                           "invalid", "draining"};
 static_assert(std::size(kRejectionNames) == kNumRejections);
 
 constexpr const char* kKvStateNames[] = {"used", "reserved", "cached", "free"};

@@ -33,7 +33,7 @@ enum class Distribution {
 };
 inline constexpr int kNumDistributions = 11;
 inline constexpr int kNumFinishes = 6;    // Metrics::Finish
-inline constexpr int kNumRejections = 6;  // Metrics::Rejection
+inline constexpr int kNumRejections = 4;  // Metrics::Rejection
 
 enum KvState { kKvUsed, kKvReserved, kKvCached, kKvFree, kNumKvStates };
 

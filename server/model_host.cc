@@ -72,7 +72,6 @@ absl::StatusOr<std::unique_ptr<ModelHost>> ModelHost::Load(
   const absl::Time begin = absl::Now();
   // Not make_unique: the constructor is private.
   std::unique_ptr<ModelHost> host(new ModelHost);
-  logger->Info("loading", {{"model", options.model}});
   STRATA_RETURN_IF_ERROR(host->LoadFiles(options));
   STRATA_RETURN_IF_ERROR(host->SetStrategies(options));
   STRATA_RETURN_IF_ERROR(host->StartEngine(options, logger));

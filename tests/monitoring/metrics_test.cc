@@ -92,7 +92,7 @@ TEST_F(MetricsTest, EverySeriesIsThereFromTheStart) {
     EXPECT_EQ(scraped.Sum(name), 0) << name;
   }
   EXPECT_EQ(scraped.Count("strata_request_finished_total"), 3 * 6);
-  EXPECT_EQ(scraped.Count("strata_request_rejected_total"), 6);
+  EXPECT_EQ(scraped.Count("strata_request_rejected_total"), 4);
   EXPECT_EQ(scraped.Count("vllm:request_success_total"), 4);
   EXPECT_EQ(scraped.Sum("strata_tokens_per_second"), 0);
   EXPECT_EQ(scraped.Count("strata_tokens_per_second"), 6);
