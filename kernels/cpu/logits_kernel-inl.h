@@ -75,8 +75,7 @@ int FindLogit(const float* x, int n, float max) {
                       infinity = S::Set1(__builtin_inff());
   int i = 0;
   for (; i + S::kLanes <= n; i += S::kLanes) {
-    if (S::MaxAcross(S::SelectGe(S::Load(x + i), wanted, S::Set1(1.0f))) > 0.0f)
-      break;
+    if (S::AnyWithin(S::Load(x + i), wanted, infinity)) break;
   }
   while (i + 1 < n && !(x[i] >= max)) ++i;
   return i;
