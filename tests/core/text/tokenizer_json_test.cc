@@ -155,7 +155,8 @@ TEST(TokenizerJsonTest, RefusesMalformedFiles) {
 TEST(TokenizerJsonTest, SurvivesWrongTypes) {
   json root = Small();
   root["post_processor"] = Template("<s>", 3);
-  for (const auto& [path, leaf] : root.flatten().items()) {
+  const json leaves = root.flatten();
+  for (const auto& [path, leaf] : leaves.items()) {
     for (const char* value :
          {"null", "1", "\"x\"", "[]", "{}", "true", "[[1]]", "{\"x\":[1]}"}) {
       json changed = root;

@@ -82,11 +82,11 @@ TEST_P(TokenizerTest, BosIsAddedWhereAskedFor) {
 
 TEST_P(TokenizerTest, LongTextsTakeNoQuadraticTime) {
   std::string noise;
-  for (int i = 0; i < 40000; ++i) noise += "<|im_\u0301";
+  for (int i = 0; i < 10000; ++i) noise += "<|im_\u0301";
   for (const std::string& text :
-       {std::string(1 << 18, 'a'), std::string(1 << 18, ' '),
-        std::string(1 << 18, '1'), std::string(1 << 18, '\n'), noise,
-        std::string(1 << 18, '\xC3')}) {
+       {std::string(1 << 16, 'a'), std::string(1 << 16, ' '),
+        std::string(1 << 16, '1'), std::string(1 << 16, '\n'), noise,
+        std::string(1 << 16, '\xC3')}) {
     EXPECT_FALSE(tokenizer_->Encode(text, kPlain).empty());
     EXPECT_FALSE(tokenizer_->Encode(text, kSpecial).empty());
   }
