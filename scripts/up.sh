@@ -36,6 +36,7 @@ start_server() {
   trap 'exit 130' INT
   trap 'exit 143' TERM
   say "Starting the server"
+  : >"$RUN_DIR/stdout"
   "$(binary_of //server:strata_server)" "$@" >"$RUN_DIR/stdout" 2>"$RUN_DIR/server.log" &
   SERVER_PID=$!
   local tries
