@@ -7,6 +7,13 @@
 #include "server/response.h"
 
 namespace strata {
+namespace {
+
+// Of one response.  With 20 log-probabilities each it has some 300 kB: clients
+// receive 4 MB unless they ask for more.
+constexpr size_t kMaxMergedTokens = 1024;
+
+}  // namespace
 
 std::shared_ptr<TokenStream> TokenStream::Create(
     grpc::CallbackServerContext* context, const Options& options,
@@ -69,7 +76,7 @@ void TokenStream::Queue(SequenceDelta delta) {
     const auto same = std::find_if(
         queue_.rbegin(), queue_.rend(),
         [&](const SequenceDelta& d) { return d.index == delta.index; });
-    if (same != queue_.rend()) {
+    if (same != queue_.rend() && same->tokens.size() < kMaxMergedTokens) {
       Append(std::move(delta), &*same);
       return;
     }

@@ -23,9 +23,9 @@ namespace strata {
 // time, then the status.
 //
 // The engine alone ends a stream: a client's cancel only asks it to.  A slow
-// reader never holds the engine up; what waits for it is merged into one
-// response for each index beyond `max_queued`, so memory is bounded by what was
-// generated.  A reader that takes nothing for `stall_limit` is cancelled.
+// reader never holds the engine up; what waits for it is merged into few
+// responses beyond `max_queued`, so memory is bounded by what was generated.
+// A reader that takes nothing for `stall_limit` is cancelled.
 //
 // Owned by gRPC until OnDone and by the engine until OnEnd, whichever is later.
 // Thread-safe.
@@ -33,7 +33,7 @@ class TokenStream final : public grpc::ServerWriteReactor<v1::GenerateResponse>,
                           public TokenSink {
  public:
   struct Options {
-    size_t max_queued = 64;  // responses
+    size_t max_queued = 64;  // responses; beyond, later ones are merged
     absl::Duration stall_limit = absl::Seconds(60);
     RequestLogger logger;  // may be null
   };

@@ -120,6 +120,7 @@ struct Counted {
   void Add(const v1::GenerateResponse& response) {
     EXPECT_FALSE(done);
     EXPECT_EQ(response.token_ids_size(), response.logprobs_size());
+    EXPECT_LE(response.ByteSizeLong(), size_t{1} << 20);
     for (int i = 0; i < response.token_ids_size(); ++i, ++count) {
       EXPECT_EQ(static_cast<int>(response.token_ids(i)), count);
       EXPECT_EQ(static_cast<int>(response.logprobs(i).chosen().token_id()),

@@ -137,7 +137,7 @@ TEST(LifecycleTest, DrainLetsStreamsFinishAndRefusesNewOnes) {
 
 TEST(LifecycleTest, WhatIsLeftAfterTheDrainIsCut) {
   ServerProcess server({"--model=" + ZeroModel().Write("slow"),
-                        "--kv_memory=2GiB", "--drain_timeout=200ms"});
+                        "--kv_memory=512MiB", "--drain_timeout=200ms"});
   ASSERT_TRUE(server.WaitUntilListening()) << server.Log();
   Client client(server.grpc_address());
   Generated got;
@@ -154,7 +154,7 @@ TEST(LifecycleTest, WhatIsLeftAfterTheDrainIsCut) {
 
 TEST(LifecycleTest, SecondSignalEndsItAtOnce) {
   ServerProcess server({"--model=" + ZeroModel().Write("slow"),
-                        "--kv_memory=2GiB", "--drain_timeout=1h"});
+                        "--kv_memory=512MiB", "--drain_timeout=1h"});
   ASSERT_TRUE(server.WaitUntilListening()) << server.Log();
   Client client(server.grpc_address());
   Generated got;

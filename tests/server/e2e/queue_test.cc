@@ -23,12 +23,13 @@ class QueueTest : public testing::Test {
  protected:
   QueueTest()
       : server_({"--model=" + ZeroModel().Write("slow"), "--max_sequences=1",
-                 "--max_queued_requests=1", "--kv_memory=2GiB"}) {}
+                 "--max_queued_requests=1", "--kv_memory=512MiB"}) {}
   void SetUp() override {
     ASSERT_TRUE(server_.WaitUntilListening()) << server_.Log();
     client_ = std::make_unique<Client>(server_.grpc_address());
   }
   void TearDown() override {
+    if (client_ == nullptr) return;  // it did not start
     // Nothing is left of any call.
     EXPECT_TRUE(client_->WaitForLoad(0, 0));
     const v1::GetLoadResponse load = client_->GetLoad();

@@ -104,7 +104,7 @@ TEST(StartFailureTest, FlagsAreNamed) {
            {"--drain_timeout=-1s", "--drain_timeout"},
            {"--reflection=maybe", "allowed are auto, on, off"},
            {"--log_format=xml", "allowed are text, json"},
-           {"--host=not.an.address.invalid", "cannot listen"},
+           {"--host=192.0.2.1", "cannot listen on 192.0.2.1:0: "},
            {"--admission=optimistic", "admission"},
            {"--no_such_flag=1", "no_such_flag"},
            {"--grpc_port=many", "grpc_port"},

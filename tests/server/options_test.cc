@@ -1,0 +1,80 @@
+#include "server/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace strata {
+namespace {
+
+using testing::ElementsAre;
+using testing::Pair;
+
+TEST(OptionsTest, ByteSizes) {
+  EXPECT_EQ(*ParseByteSize("1"), 1);
+  EXPECT_EQ(*ParseByteSize("64KiB"), 64 << 10);
+  EXPECT_EQ(*ParseByteSize("3MiB"), 3 << 20);
+  EXPECT_EQ(*ParseByteSize("5GiB"), int64_t{5} << 30);
+  EXPECT_EQ(*ParseByteSize("9223372036854775807"),
+            std::numeric_limits<int64_t>::max());
+  for (const char* bad :
+       {"", "GiB", "-1", "+1", "1GB", "1 GiB", "1.5GiB", "0x10", "1gib",
+        "9223372036854775808", "9999999999GiB", "1KiBKiB"}) {
+    EXPECT_FALSE(ParseByteSize(bad).ok()) << bad;
+  }
+}
+
+TEST(OptionsTest, NamedStrategies) {
+  EXPECT_THAT(
+      *ParseNamedStrategies("half=every=2;quarter=keep=0.25"),
+      ElementsAre(Pair("half", "every=2"), Pair("quarter", "keep=0.25")));
+  EXPECT_THAT(*ParseNamedStrategies(""), ElementsAre());
+  EXPECT_THAT(*ParseNamedStrategies("a=full;"), ElementsAre(Pair("a", "full")));
+  EXPECT_FALSE(ParseNamedStrategies("half").ok());
+  EXPECT_FALSE(ParseNamedStrategies("=every=2").ok());
+  EXPECT_FALSE(ParseNamedStrategies("half=").ok());
+}
+
+TEST(OptionsTest, ModelNameIsTheLastPartOfThePath) {
+  ServerOptions options;
+  const auto name = [&](const std::string& model) {
+    options.model = model;
+    return options.ModelName();
+  };
+  EXPECT_EQ(name("/models/SmolLM2.Q4_1.gguf"), "SmolLM2.Q4_1");
+  EXPECT_EQ(name("models/tiny/"), "tiny");
+  EXPECT_EQ(name("tiny"), "tiny");
+  EXPECT_EQ(name("/"), "model");
+  options.served_model_name = "mine";
+  EXPECT_EQ(name("tiny"), "mine");
+}
+
+TEST(OptionsTest, DefaultsNeedOnlyAModel) {
+  ServerOptions options;
+  EXPECT_FALSE(options.Validate().ok());
+  options.model = "m";
+  EXPECT_TRUE(options.Validate().ok());
+  EXPECT_GE(options.NumThreads(), 1);
+  options.threads = 3;
+  EXPECT_EQ(options.NumThreads(), 3);
+}
+
+TEST(OptionsTest, PageTokensArePowersOfTwo) {
+  ServerOptions options;
+  options.model = "m";
+  for (int tokens = 0; tokens <= 300; ++tokens) {
+    options.page_tokens = tokens;
+    EXPECT_EQ(options.Validate().ok(), tokens == 4 || tokens == 8 ||
+                                           tokens == 16 || tokens == 32 ||
+                                           tokens == 64 || tokens == 128)
+        << tokens;
+  }
+}
+
+}  // namespace
+}  // namespace strata
