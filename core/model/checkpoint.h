@@ -15,16 +15,20 @@
 
 namespace strata {
 
-// Weights of one layer, in the mapped file.  Matrices are [outputs, inputs].
+// Weights of one layer, in the mapped file.  Matrices are [outputs, inputs],
+// vectors have one row; but bq and bk with interleaved_head_dim > 0 are columns
+// [n, 1], so that StoredRow gives their order.
 struct LayerWeights {
   WeightView attention_norm;  // [hidden]
   WeightView wq;              // [num_heads * head_dim, hidden]
   WeightView wk;              // [num_kv_heads * head_dim, hidden]
   WeightView wv;              // [num_kv_heads * head_dim, hidden]
   WeightView wo;              // [hidden, num_heads * head_dim]
-  WeightView bq, bk,
-      bv;         // absent but for Qwen2 (and Llama with attention_bias)
-  WeightView bo;  // absent but for Llama with attention_bias
+  // Absent but for Qwen2, and for Llama and Qwen3 with attention_bias.
+  WeightView bq;              // [num_heads * head_dim]
+  WeightView bk;              // [num_kv_heads * head_dim]
+  WeightView bv;              // [num_kv_heads * head_dim]
+  WeightView bo;              // [hidden]; absent in Qwen2 too
   WeightView q_norm, k_norm;  // [head_dim]; absent but for Qwen3
   WeightView mlp_norm;        // [hidden]
   WeightView gate, up;        // [intermediate, hidden]

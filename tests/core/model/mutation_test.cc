@@ -17,7 +17,7 @@
 namespace strata {
 namespace {
 
-constexpr int kMutations = 4000;
+constexpr int kMutations = 2000;  // of each kind
 
 // Reads every byte, which the sanitizers watch, and checks that they lie in a
 // mapped file.
