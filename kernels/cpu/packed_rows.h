@@ -2,6 +2,7 @@
 #define KERNELS_CPU_PACKED_ROWS_H_
 
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -42,6 +43,8 @@ inline RowScale RowScaleOf(uint32_t max_bits) {
 }
 
 inline RowBlock RowBlockOf(RowScale scale, int32_t sum) {
+  // Of what is not finite q is arbitrary, and the scale makes it NaN.
+  if (std::isnan(scale.scale)) sum = 0;
   return {scale.scale, -sum, scale.scale * static_cast<float>(sum)};
 }
 

@@ -1,4 +1,11 @@
 // AVX-512 F, BW, VL, DQ, VNNI and BF16.
+//
+// One core of a 2-core EPYC (Zen 4) virtual machine shared with other work, by
+// CPU time: peaks f32 118, bf16 236, int8 473 Gop/s, read 32 GB/s.  64 rows of
+// 576 to 4096 inputs: F32 89 to 92 %, BF16 82 to 90 %, Q8_0 and Q4_0 58 to 67
+// %, Q4_1 54 to 61 % of these (scaling a block of int8 sums takes a quarter as
+// many cycles of the multipliers as its products).  One row of 576 inputs: from
+// memory 30 GB/s (Q8_0) to 34 (BF16), from the caches 58 (Q4_0) to 91 (Q8_0).
 #if defined(__x86_64__)
 
 // GCC 12 takes the operand that unmasked intrinsics leave undefined for a use
