@@ -225,7 +225,8 @@ void Tokenizer::EncodeWord(std::string_view word, bool plain, Ids* ids) const {
   parts.reserve(word.size());
   for (const char c : word) {
     const int32_t id = byte_ids_[static_cast<uint8_t>(c)];
-    if (id != kNoToken) parts.push_back(id);
+    // The unk token may be a control token.
+    if (id != kNoToken && !(plain && is_special_[id])) parts.push_back(id);
   }
   merge_.Merge(&parts);
   if (plain && !special_parts_.empty()) {

@@ -80,7 +80,8 @@ TEST(ChatTemplateTest, RefusesWhatItDoesNotKnow) {
 }
 
 TEST(ChatTemplateTest, RefusesRolesByName) {
-  for (const auto& source : ReadGolden("chat.json")["templates"]) {
+  const nlohmann::json golden = ReadGolden("chat.json");
+  for (const auto& source : golden["templates"]) {
     const auto chat =
         *ChatTemplate::Recognize(source["template"].get<std::string>(), "", "");
     EXPECT_EQ(chat->Render({}, true).status().code(),

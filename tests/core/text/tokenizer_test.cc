@@ -150,6 +150,12 @@ TEST(TokenizerCreateTest, UnknownBytes) {
   EXPECT_EQ((*Tokenizer::Create(spec))->Encode("azb", kPlain), (Ids{2}));
   spec.unk = 3;
   EXPECT_EQ((*Tokenizer::Create(spec))->Encode("azb", kPlain), (Ids{0, 3, 1}));
+  spec.added = {{.id = 3, .content = "<unk>", .special = true}};
+  spec.tokens[3] = "<unk>";
+  spec.tokens.push_back("c");
+  EXPECT_EQ((*Tokenizer::Create(spec))->Encode("azb", kPlain), (Ids{2}));
+  EXPECT_EQ((*Tokenizer::Create(spec))->Encode("azb", kSpecial),
+            (Ids{0, 3, 1}));
 }
 
 TEST(TokenizerCreateTest, PrefixSpace) {
