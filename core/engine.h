@@ -81,6 +81,7 @@ class Engine {
   // The state after the latest step.
   LoadReport GetLoad() const;
   const EngineLimits& limits() const { return limits_; }
+  const std::vector<int32_t>& eos_ids() const { return parts_.eos_ids; }
 
   // Whether the loop is alive: false once the device has failed, or when
   // requests wait and no step has ended for stall_limit.

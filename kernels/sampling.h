@@ -40,11 +40,10 @@ struct SampleRow {
   uint64_t seed = 0;
   uint32_t index = 0;     // of the sample among n
   uint32_t position = 0;  // of the token to be sampled
-  std::span<const TokenCount>
-      history;  // distinct tokens; empty if no penalty is set
-  std::span<const TokenBias> bias;
-  std::span<const int32_t> banned;   // e.g. end tokens below min_tokens
-  std::span<const int32_t> allowed;  // empty: all
+  std::span<const TokenCount> history = {};  // distinct tokens; empty if no penalty is set
+  std::span<const TokenBias> bias = {};
+  std::span<const int32_t> banned = {};   // e.g. end tokens below min_tokens
+  std::span<const int32_t> allowed = {};  // empty: all
   int32_t forced_token = -1;         // >= 0: the choice is made (Score), only
                                      // log-probabilities are wanted
   bool wants_logprobs = false;

@@ -177,6 +177,8 @@ absl::StatusOr<Request> ToRequest(const ServedModel& model,
   request.stopping = ToStopping(message.stopping());
   STRATA_RETURN_IF_ERROR(CheckStopping(
       vocab_size, model.tokenizer, MaxTokensOf(message), &request.stopping));
+  STRATA_RETURN_IF_ERROR(CheckSomeTokenRemains(
+      request.sampling, request.stopping, model.engine->eos_ids()));
   request.kind = Request::Kind::kGenerate;
   request.label = message.request_id();
   request.num_sequences = std::max<int>(1, message.num_sequences());

@@ -126,6 +126,27 @@ absl::Status CheckStopping(int vocab_size, const Tokenizer* tokenizer,
   return absl::OkStatus();
 }
 
+absl::Status CheckSomeTokenRemains(const Sampling& sampling,
+                                   const Stopping& stopping,
+                                   const std::vector<int32_t>& eos_ids) {
+  if (sampling.allowed_tokens.empty() || stopping.min_tokens == 0) {
+    return absl::OkStatus();
+  }
+  const auto ends = [&](int32_t token) {
+    const auto in = [token](const std::vector<int32_t>& ids) {
+      return std::find(ids.begin(), ids.end(), token) != ids.end();
+    };
+    return in(stopping.stop_tokens) || (!stopping.ignore_eos && in(eos_ids));
+  };
+  if (!std::all_of(sampling.allowed_tokens.begin(),
+                   sampling.allowed_tokens.end(), ends)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "min_tokens is ", stopping.min_tokens,
+      ", but all allowed_token_ids end the text: allow one that does not"));
+}
+
 absl::Status CheckNumSequences(uint32_t num_sequences) {
   if (num_sequences <= kMaxSequences) return absl::OkStatus();
   return OutOfRange("num_sequences", num_sequences,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "core/request.h"
@@ -24,6 +25,13 @@ absl::Status CheckSampling(int vocab_size, Sampling* sampling);
 absl::Status CheckStopping(int vocab_size, const Tokenizer* tokenizer,
                            std::optional<uint32_t> max_tokens,
                            Stopping* stopping);
+
+// That some token may be sampled before min_tokens are there: not if only tokens
+// are allowed that end the text.  `eos_ids`: those of the model.  REQUIRES: both
+// were checked.
+absl::Status CheckSomeTokenRemains(const Sampling& sampling,
+                                   const Stopping& stopping,
+                                   const std::vector<int32_t>& eos_ids);
 
 absl::Status CheckNumSequences(uint32_t num_sequences);
 absl::Status CheckTopLogprobs(uint32_t num_top_logprobs);

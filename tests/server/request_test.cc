@@ -258,6 +258,24 @@ TEST_F(RequestTest, StoppingIsChecked) {
   EXPECT_EQ(most->stopping.min_tokens, INT32_MAX);
 }
 
+TEST_F(RequestTest, SomeTokenMustRemainBeforeMinTokens) {
+  const auto only_ends = [](v1::GenerateRequest* m) {
+    m->mutable_stopping()->set_min_tokens(2);
+    m->mutable_stopping()->add_stop_token_ids(7);
+    m->mutable_sampling()->add_allowed_token_ids(7);
+    m->mutable_sampling()->add_allowed_token_ids(1);  // the model's end token
+  };
+  ExpectInvalid(only_ends, "all allowed_token_ids end the text");
+  EXPECT_TRUE(Parse([&](v1::GenerateRequest* m) {
+                only_ends(m);
+                m->mutable_stopping()->set_ignore_eos(true);
+              }).ok());
+  EXPECT_TRUE(Parse([&](v1::GenerateRequest* m) {
+                only_ends(m);
+                m->mutable_stopping()->set_min_tokens(0);
+              }).ok());
+}
+
 TEST_F(RequestTest, CountsAreBounded) {
   ExpectInvalid([](v1::GenerateRequest* m) { m->set_num_sequences(129); },
                 "num_sequences is 129, must be at most 128");
