@@ -61,7 +61,7 @@ struct Weights<DType::kQ8_0> {
   template <class Use>
   static inline void ForEach(const std::byte* step, int lane, Use use) {
     const F d = Simd::LoadF16(step + lane * 2);
-    UNROLL for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 8; ++i) {
       I u = Simd::LoadI32(step + kTile * 2 + (i * kTile + lane) * 4);
       UNROLL for (int j = 0; j < 4; ++j) {
         const I q = Simd::Add(Simd::And(u, Simd::Set(255)), Simd::Set(-128));
@@ -81,7 +81,7 @@ struct NibbleWeights {
     const F d = Simd::LoadF16(step + lane * 2);
     const F m = kHasMin ? Simd::LoadF16(step + (kTile + lane) * 2) : F{};
     const std::byte* nibbles = step + kTile * (kHasMin ? 4 : 2);
-    UNROLL for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 4; ++i) {
       I u = Simd::LoadI32(nibbles + (i * kTile + lane) * 4);
       UNROLL for (int j = 0; j < 8; ++j) {
         const I q = Simd::Add(Simd::And(u, Simd::Set(15)), Simd::Set(kOffset));
