@@ -16,6 +16,7 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "base/check.h"
 #include "tests/testing/tiny_engine.h"
 
 ABSL_FLAG(std::string, model, "", "a .gguf file or a Hugging Face directory");
