@@ -9,6 +9,16 @@
 namespace strata {
 namespace {
 
+// Takes back what the reflection library adds to every server.
+class NoPlugins final : public grpc::ServerBuilderOption {
+ public:
+  void UpdateArguments(grpc::ChannelArguments*) override {}
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*
+                         plugins) override {
+    plugins->clear();
+  }
+};
+
 // Clients in front of language models ping every 10 to 30 s, also between
 // calls; gRPC's defaults would close their connections (too_many_pings).  Our
 // own pings find peers that are gone in the middle of a stream.
@@ -38,15 +48,14 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
     const GrpcServerOptions& options,
     const std::vector<grpc::Service*>& services) {
   STRATA_RETURN_IF_ERROR(CheckCanListen(options.host, options.port));
-  // Builders made from now on serve it.
-  if (options.reflection) {
-    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  }
+  // For every builder made from now on; the library does so itself when loaded.
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   const std::string address = JoinHostPort(options.host, options.port);
   auto server = std::make_unique<GrpcServer>();
   grpc::ServerBuilder builder;
   builder.AddListeningPort(address, grpc::InsecureServerCredentials(),
                            &server->port_);
+  if (!options.reflection) builder.SetOption(std::make_unique<NoPlugins>());
   SetKeepalive(&builder);
   SetLimits(options, &builder);
   for (grpc::Service* service : services) builder.RegisterService(service);

@@ -2,10 +2,13 @@
 
 #include <civetweb.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/check.h"
 #include "server/listen_address.h"
 
@@ -26,7 +29,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
     const std::string& host, int port, Pages pages) {
   STRATA_RETURN_IF_ERROR(CheckCanListen(host, port));
   // Not make_unique: the constructor is private.
-  std::unique_ptr<HttpServer> server(new HttpServer(std::move(pages)));
+  std::unique_ptr<HttpServer> server(new HttpServer(host, std::move(pages)));
   const std::string address = JoinHostPort(host, port);
   const char* options[] = {"listening_ports", address.c_str(),
                            // A connection occupies a thread: few, for one
@@ -55,7 +58,19 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
 }
 
 HttpServer::~HttpServer() {
-  if (context_ != nullptr) mg_stop(context_);
+  if (context_ == nullptr) return;
+  // civetweb's listening thread looks for the end when somebody comes, or every
+  // 2 s.
+  std::atomic<bool> stopped = false;
+  std::thread stopper([&] {
+    mg_stop(context_);
+    stopped = true;
+  });
+  while (!stopped) {
+    Knock(host_, port_);
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  stopper.join();
 }
 
 HttpResponse HttpServer::Answer(const std::string& method,

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 
@@ -37,10 +38,12 @@ class HttpServer {
   int port() const { return port_; }
 
  private:
-  explicit HttpServer(Pages pages) : pages_(std::move(pages)) {}
+  HttpServer(std::string host, Pages pages)
+      : host_(std::move(host)), pages_(std::move(pages)) {}
   static int Handle(mg_connection* connection, void* self);
   HttpResponse Answer(const std::string& method, const std::string& path) const;
 
+  const std::string host_;
   const Pages pages_;
   mg_context* context_ = nullptr;
   int port_ = 0;

@@ -13,6 +13,23 @@
 namespace strata {
 namespace {
 
+using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+
+// Null with `error` for getaddrinfo's gai_strerror.
+Addresses Resolve(const std::string& host, int port, int* error) {
+  std::string bare = host;
+  if (bare.size() > 2 && bare.front() == '[' && bare.back() == ']') {
+    bare = bare.substr(1, bare.size() - 2);
+  }
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  *error =
+      getaddrinfo(bare.c_str(), absl::StrCat(port).c_str(), &hints, &found);
+  return Addresses(found, freeaddrinfo);
+}
+
 absl::Status CannotListen(const std::string& host, int port,
                           const char* reason) {
   return absl::UnavailableError(absl::StrCat(
@@ -28,22 +45,13 @@ std::string JoinHostPort(const std::string& host, int port) {
 }
 
 absl::Status CheckCanListen(const std::string& host, int port) {
-  std::string bare = host;
-  if (bare.size() > 2 && bare.front() == '[' && bare.back() == ']') {
-    bare = bare.substr(1, bare.size() - 2);
+  int resolve_error = 0;
+  const Addresses addresses = Resolve(host, port, &resolve_error);
+  if (resolve_error != 0) {
+    return CannotListen(host, port, gai_strerror(resolve_error));
   }
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(bare.c_str(), absl::StrCat(port).c_str(),
-                                    &hints, &found)) {
-    return CannotListen(host, port, gai_strerror(error));
-  }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found,
-                                                                 freeaddrinfo);
   int error = 0;
-  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
+  for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
     const int fd = socket(a->ai_family, a->ai_socktype, a->ai_protocol);
     if (fd < 0) {
       error = errno;
@@ -60,6 +68,18 @@ absl::Status CheckCanListen(const std::string& host, int port) {
   }
   if (error != 0) return CannotListen(host, port, std::strerror(error));
   return absl::OkStatus();
+}
+
+void Knock(const std::string& host, int port) {
+  int resolve_error = 0;
+  const Addresses addresses = Resolve(host, port, &resolve_error);
+  for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
+    const int fd =
+        socket(a->ai_family, a->ai_socktype | SOCK_NONBLOCK, a->ai_protocol);
+    if (fd < 0) continue;
+    connect(fd, a->ai_addr, a->ai_addrlen);
+    close(fd);
+  }
 }
 
 }  // namespace strata

@@ -15,6 +15,9 @@ std::string JoinHostPort(const std::string& host, int port);
 // ours.
 absl::Status CheckCanListen(const std::string& host, int port);
 
+// Connects to one who listens there, and hangs up.
+void Knock(const std::string& host, int port);
+
 }  // namespace strata
 
 #endif  // SERVER_LISTEN_ADDRESS_H_

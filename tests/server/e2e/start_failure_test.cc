@@ -131,7 +131,7 @@ TEST(StartFailureTest, ConfigFile) {
   EXPECT_THAT(FailureOf({flag, kTiny}), HasSubstr(path + ":2: "));
   write("host: [a, b]\n");
   EXPECT_THAT(FailureOf({flag, kTiny}), HasSubstr(path + ":1: "));
-  write("host: \"a\n");
+  write("host: a: b\n");
   EXPECT_THAT(FailureOf({flag, kTiny}), HasSubstr(path + ":"));
   EXPECT_THAT(FailureOf({"--config=/nonexistent.yaml"}),
               HasSubstr("/nonexistent.yaml: cannot be read"));
