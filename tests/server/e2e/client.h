@@ -38,6 +38,7 @@ struct Generated {
   grpc::Status status;
   std::multimap<std::string, std::string> trailers;
   std::map<int, std::vector<int>> tokens;  // by index
+  std::map<int, std::string> text;         // by index
   std::map<int, v1::Done> done;            // by index
   int num_responses = 0;
 };
@@ -66,6 +67,7 @@ class Client {
       std::vector<int>& tokens = result.tokens[response.index()];
       tokens.insert(tokens.end(), response.token_ids().begin(),
                     response.token_ids().end());
+      result.text[response.index()] += response.text();
       if (response.has_done()) result.done[response.index()] = response.done();
       num_tokens += response.token_ids_size();
       if (cancel_after > 0 && num_tokens >= cancel_after) context->TryCancel();
