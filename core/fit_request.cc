@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "core/quote.h"
+#include "base/quote.h"
 
 namespace strata {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
-#include "core/quote.h"
+#include "base/quote.h"
 
 namespace strata {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "core/quote.h"
+#include "base/quote.h"
 
 namespace strata {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "core/quote.h"
+#include "base/quote.h"
 #include "server/prompt.h"
 #include "server/sampling_check.h"
 

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "core/quote.h"
+#include "base/quote.h"
 #include "kernels/sampling.h"
 #include "server/prompt.h"
 

@@ -6,8 +6,8 @@
 #include <type_traits>
 
 #include "absl/status/status.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/quote.h"
 
 // Errors of model files: one line, "PATH: what is wrong".
 namespace strata {
@@ -43,15 +43,6 @@ inline absl::Status InFile(std::string_view path, const absl::Status& status) {
   if (status.ok()) return status;
   return absl::Status(status.code(),
                       Concat(path, ": ", std::string(status.message())));
-}
-
-// Text from a file, safe to print in one line: escaped, cut to 80 bytes.
-inline std::string Escaped(std::string_view text) {
-  return absl::CHexEscape(std::string(text.substr(0, 80))) +
-         (text.size() > 80 ? "..." : "");
-}
-inline std::string Quoted(std::string_view text) {
-  return "\"" + Escaped(text) + "\"";
 }
 
 }  // namespace strata

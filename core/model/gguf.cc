@@ -147,7 +147,7 @@ absl::StatusOr<TensorInfo> ReadTensorInfo(const MappedFile& file,
   if (!reader->ReadString(&info.name) || !reader->Read(&num_dims)) {
     return absl::InvalidArgumentError(ends);
   }
-  const std::string where = Concat(file.path(), ": tensor ", Quoted(info.name));
+  const std::string where = Concat(file.path(), ": tensor ", Quote(info.name));
   if (num_dims < 1 || num_dims > kMaxDims) {
     return Malformed(where, "has ", num_dims, " dimensions; 1 to ", kMaxDims,
                      " are allowed");
@@ -183,8 +183,7 @@ absl::StatusOr<uint64_t> ReadAlignment(const GgufMetadata& metadata) {
 // Gives the tensor its bytes.
 absl::Status Locate(const MappedFile& file, uint64_t data_start,
                     uint64_t alignment, TensorInfo* info) {
-  const std::string where =
-      Concat(file.path(), ": tensor ", Quoted(info->name));
+  const std::string where = Concat(file.path(), ": tensor ", Quote(info->name));
   const uint64_t file_bytes = file.bytes().size();
   const uint64_t data_bytes = file_bytes - std::min(file_bytes, data_start);
   if (info->offset % alignment != 0) {
@@ -223,7 +222,7 @@ absl::StatusOr<Gguf> ReadGguf(const MappedFile& file) {
   for (TensorInfo& info : infos) {
     STRATA_RETURN_IF_ERROR(Locate(file, data_start, alignment, &info));
     if (!gguf.tensors.emplace(info.name, std::move(info.tensor)).second) {
-      return Malformed(file.path(), "tensor ", Quoted(info.name),
+      return Malformed(file.path(), "tensor ", Quote(info.name),
                        " is there twice");
     }
   }

@@ -19,7 +19,7 @@ absl::Status CheckFile(const GgufMetadata& metadata,
   STRATA_ASSIGN_OR_RETURN(const std::string_view type,
                           metadata.StringOr("general.type", "model"));
   if (type != "model") {
-    return Unsupported(metadata.path(), "general.type ", Quoted(type),
+    return Unsupported(metadata.path(), "general.type ", Quote(type),
                        " is not a model");
   }
   STRATA_ASSIGN_OR_RETURN(const int num_files,
@@ -33,7 +33,7 @@ absl::Status CheckFile(const GgufMetadata& metadata,
   if (architecture != "llama" && architecture != "qwen2" &&
       architecture != "qwen3") {
     return Unsupported(metadata.path(), "general.architecture ",
-                       Quoted(architecture),
+                       Quote(architecture),
                        " is not supported; llama, qwen2 and qwen3 are");
   }
   return absl::OkStatus();
@@ -192,7 +192,7 @@ absl::StatusOr<std::vector<float>> ConfigReader::ReadRope(int head_dim) const {
     inv_freq = ScaleLinear(factor, std::move(inv_freq));
   } else if (type != "none") {
     return Unsupported(metadata_.path(), Key("rope.scaling.type"), " ",
-                       Quoted(type), " is not supported; none and linear are");
+                       Quote(type), " is not supported; none and linear are");
   }
   STRATA_RETURN_IF_ERROR(ApplyRopeFactors(&inv_freq));
   return inv_freq;

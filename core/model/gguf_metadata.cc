@@ -58,13 +58,13 @@ absl::Status GgufMetadata::ReadPair(ByteReader* reader) {
                      " keys");
   }
   if (key.empty() || key.size() > 65535) {
-    return Malformed(path_, "metadata key ", Quoted(key), " has ", key.size(),
+    return Malformed(path_, "metadata key ", Quote(key), " has ", key.size(),
                      " bytes");
   }
   STRATA_ASSIGN_OR_RETURN(const GgufValue value,
                           ReadValue(key, static_cast<GgufType>(type), reader));
   if (!values_.emplace(key, value).second) {
-    return Malformed(path_, "metadata key ", Quoted(key), " is there twice");
+    return Malformed(path_, "metadata key ", Quote(key), " is there twice");
   }
   return absl::OkStatus();
 }
@@ -117,11 +117,11 @@ absl::StatusOr<GgufValue> GgufMetadata::ReadValue(std::string_view key,
       break;
     }
     default:
-      return Malformed(path_, "metadata key ", Quoted(key),
+      return Malformed(path_, "metadata key ", Quote(key),
                        " has the unknown type ", static_cast<uint32_t>(type));
   }
   if (!value) {
-    return Malformed(path_, "the value of metadata key ", Quoted(key),
+    return Malformed(path_, "the value of metadata key ", Quote(key),
                      " is malformed or longer than the file");
   }
   return *value;
@@ -132,16 +132,16 @@ absl::StatusOr<GgufArray> GgufMetadata::ReadArray(std::string_view key,
   uint32_t type = 0;
   GgufArray array;
   if (!reader->Read(&type) || !reader->Read(&array.count)) {
-    return Malformed(path_, "ends in the array ", Quoted(key));
+    return Malformed(path_, "ends in the array ", Quote(key));
   }
   array.type = static_cast<GgufType>(type);
   const uint64_t min_bytes = MinBytes(array.type);
   if (min_bytes == 0) {
-    return Malformed(path_, "array ", Quoted(key), " has elements of type ",
+    return Malformed(path_, "array ", Quote(key), " has elements of type ",
                      type, "; scalars and strings are allowed");
   }
   if (array.count > reader->left() / min_bytes) {
-    return Malformed(path_, "array ", Quoted(key), " of ", array.count,
+    return Malformed(path_, "array ", Quote(key), " of ", array.count,
                      " elements is longer than the file");
   }
   if (array.type != GgufType::kString) {
@@ -152,7 +152,7 @@ absl::StatusOr<GgufArray> GgufMetadata::ReadArray(std::string_view key,
   for (uint64_t i = 0; i < array.count; ++i) {
     std::string_view text;
     if (!strings.ReadString(&text)) {
-      return Malformed(path_, "element ", i, " of array ", Quoted(key),
+      return Malformed(path_, "element ", i, " of array ", Quote(key),
                        " is longer than the file");
     }
   }

@@ -40,7 +40,7 @@ absl::Status SetPreTokenizer(const GgufMetadata& metadata,
   const auto* known =
       std::ranges::find(kPreTokenizers, name, &KnownPreTokenizer::name);
   if (known == std::end(kPreTokenizers)) {
-    return Unsupported(metadata.path(), "tokenizer.ggml.pre: ", Quoted(name),
+    return Unsupported(metadata.path(), "tokenizer.ggml.pre: ", Quote(name),
                        " is not supported; default, gpt-2, smollm, llama-bpe, "
                        "llama3, llama-v3 "
                        "and qwen2 are");
@@ -90,8 +90,7 @@ absl::Status SetMerges(const GgufMetadata& metadata, TokenizerSpec* spec) {
     const size_t space = merge.find(' ');
     if (space == 0 || space == std::string_view::npos ||
         space + 1 == merge.size()) {
-      return Malformed(metadata.path(),
-                       "tokenizer.ggml.merges: ", Quoted(merge),
+      return Malformed(metadata.path(), "tokenizer.ggml.merges: ", Quote(merge),
                        " is not two parts with a blank between");
     }
     spec->merges.emplace_back(merge.substr(0, space), merge.substr(space + 1));
@@ -120,8 +119,7 @@ absl::StatusOr<std::optional<TokenizerSpec>> ParseGgufTokenizer(
                           metadata.StringOr("tokenizer.ggml.model", "none"));
   if (model == "none" || model == "no_vocab") return std::nullopt;
   if (model != "gpt2") {
-    return Unsupported(metadata.path(),
-                       "tokenizer.ggml.model: ", Escaped(model),
+    return Unsupported(metadata.path(), "tokenizer.ggml.model ", Quote(model),
                        model == "llama" ? " (SentencePiece)" : "",
                        " is not supported; gpt2 (byte-level BPE) is");
   }

@@ -24,7 +24,7 @@ absl::Status CheckArchitecture(const JsonFields& fields,
     if (type == known) return absl::OkStatus();
   }
   if (type.empty()) return Malformed(fields.path(), "model_type is missing");
-  return Unsupported(fields.path(), "model_type ", Quoted(type),
+  return Unsupported(fields.path(), "model_type ", Quote(type),
                      " is not supported; llama, mistral, qwen2 and qwen3 are");
 }
 
@@ -36,13 +36,13 @@ absl::Status CheckFeatures(const JsonFields& fields) {
                                                  "quantization_config")
                                           .StringOr("quant_method", method));
     }
-    return Unsupported(fields.path(), "quantization_config ", Quoted(method),
+    return Unsupported(fields.path(), "quantization_config ", Quote(method),
                        " is not supported; BF16, F16 and F32 weights are");
   }
   STRATA_ASSIGN_OR_RETURN(const std::string act,
                           fields.StringOr("hidden_act", "silu"));
   if (act != "silu") {
-    return Unsupported(fields.path(), "hidden_act ", Quoted(act),
+    return Unsupported(fields.path(), "hidden_act ", Quote(act),
                        " is not supported; silu is");
   }
   STRATA_ASSIGN_OR_RETURN(const bool mlp_bias,
@@ -62,7 +62,7 @@ absl::Status CheckLayerTypes(const JsonFields& fields) {
                        "layer_types has a value that is no string");
     const std::string& name = type.get_ref<const std::string&>();
     if (name != "full_attention") {
-      return Unsupported(fields.path(), "layer_types: ", Quoted(name),
+      return Unsupported(fields.path(), "layer_types: ", Quote(name),
                          " is not supported; full_attention is");
     }
   }

@@ -82,7 +82,7 @@ absl::StatusOr<std::vector<float>> ParseHfRope(const JsonFields& config,
     STRATA_ASSIGN_OR_RETURN(const double factor, Positive(scaling, "factor"));
     return ScaleLinear(factor, std::move(inv_freq));
   }
-  return Unsupported(config.path(), "RoPE scaling ", Quoted(type),
+  return Unsupported(config.path(), "RoPE scaling ", Quote(type),
                      " is not supported; default, linear and llama3 are");
 }
 

@@ -30,7 +30,7 @@ class ParseGuard {
     if (event == json::parse_event_t::key && !keys_.empty()) {
       const std::string& key = value.get_ref<const std::string&>();
       if (!keys_.back().insert(key).second)
-        fault_ = "doubled key " + Quoted(key);
+        fault_ = "doubled key " + Quote(key);
     }
     return fault_.empty();
   }
@@ -80,7 +80,7 @@ absl::Status JsonFields::WrongType(std::string_view key,
   if (value == nullptr) return Malformed(path_, Name(key), " is missing");
   const std::string text =
       value->dump(-1, ' ', true, json::error_handler_t::replace);
-  return Malformed(path_, Name(key), " is ", Quoted(text), ", expected ",
+  return Malformed(path_, Name(key), " is ", Quote(text), ", expected ",
                    expected);
 }
 

@@ -72,13 +72,13 @@ absl::StatusOr<StoredTensor> ReadTensor(const MappedFile& file,
                                         std::span<const std::byte> data,
                                         const std::string& name,
                                         const json& entry) {
-  const std::string where = Concat(file.path(), ": tensor ", Quoted(name));
+  const std::string where = Concat(file.path(), ": tensor ", Quote(name));
   if (!entry.is_object()) return Malformed(where, "its entry is not an object");
   STRATA_ASSIGN_OR_RETURN(const std::string type_name,
                           JsonFields(where, entry).StringOr("dtype", ""));
   const ElementType* type = FindElementType(type_name);
   if (type == nullptr)
-    return Malformed(where, "unknown dtype ", Quoted(type_name));
+    return Malformed(where, "unknown dtype ", Quote(type_name));
 
   StoredTensor tensor{.file = file.path(),
                       .type_name = type->name,
@@ -146,7 +146,7 @@ absl::StatusOr<SafetensorsSet> OpenShards(const std::string& directory,
   for (const auto& [name, shard] : weight_map->items()) {
     if (!shard.is_string() ||
         !IsPlainFileName(shard.get_ref<const std::string&>())) {
-      return Malformed(index.path(), "weight_map of ", Quoted(name),
+      return Malformed(index.path(), "weight_map of ", Quote(name),
                        " is not the plain name of a file");
     }
     const std::string& shard_name = shard.get_ref<const std::string&>();
@@ -160,8 +160,8 @@ absl::StatusOr<SafetensorsSet> OpenShards(const std::string& directory,
     }
     const auto tensor = it->second.find(name);
     if (tensor == it->second.end()) {
-      return Malformed(index.path(), "weight_map puts ", Quoted(name), " into ",
-                       Quoted(shard_name), ", which lacks it");
+      return Malformed(index.path(), "weight_map puts ", Quote(name), " into ",
+                       Quote(shard_name), ", which lacks it");
     }
     set.tensors.insert(*tensor);
   }

@@ -26,8 +26,8 @@ absl::Status CheckNoOverlap(const TensorMap& tensors) {
     const StoredTensor& previous = by_offset[i - 1]->second;
     const StoredTensor& next = by_offset[i]->second;
     if (previous.bytes.data() + previous.bytes.size() > next.bytes.data()) {
-      return Malformed(next.file, "tensors ", Quoted(by_offset[i - 1]->first),
-                       " and ", Quoted(by_offset[i]->first), " overlap");
+      return Malformed(next.file, "tensors ", Quote(by_offset[i - 1]->first),
+                       " and ", Quote(by_offset[i]->first), " overlap");
     }
   }
   return absl::OkStatus();

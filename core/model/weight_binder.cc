@@ -203,7 +203,7 @@ class Binder {
       const bool matters =
           it->first.ends_with(".bias") || it->first.ends_with("norm.weight");
       if (matters && !used_.contains(it->first)) {
-        return Unsupported(it->second.file, "tensor ", Quoted(it->first),
+        return Unsupported(it->second.file, "tensor ", Quote(it->first),
                            " is not supported in a model of type ",
                            description_.config.architecture);
       }

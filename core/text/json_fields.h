@@ -8,18 +8,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/quote.h"
 
 namespace strata {
 
 // Reading fields of a JSON object whose types are not trusted.  `key` names the
 // field in errors.
-
-inline std::string QuoteJsonText(std::string_view text) {
-  return absl::StrCat(
-      "\"", absl::Utf8SafeCEscape(std::string(text.substr(0, 80))), "\"");
-}
 
 // Null for a field that is missing or null, or if `object` is not an object.
 inline const nlohmann::json* FindField(const nlohmann::json& object,

@@ -69,7 +69,7 @@ absl::Status ApplyAddedTokensDecoder(const json& decoder, TokenizerSpec* spec) {
         std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc() || end != key.data() + key.size()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "added_tokens_decoder: ", QuoteJsonText(key), " is not a token id"));
+          "added_tokens_decoder: ", Quote(key), " is not a token id"));
     }
     STRATA_ASSIGN_OR_RETURN(tokens[id].id, ToTokenId(json(id)));
     STRATA_RETURN_IF_ERROR(ParseAddedToken(value, &tokens[id]));
@@ -133,14 +133,14 @@ absl::Status PutAddedToken(const AddedToken& token, TokenizerSpec* spec) {
   const std::optional<int32_t> other = FindToken(*spec, token.content);
   if (other && *other != token.id) {
     return absl::InvalidArgumentError(
-        absl::StrCat("added token ", QuoteJsonText(token.content), " has ids ",
-                     *other, " and ", token.id));
+        absl::StrCat("added token ", Quote(token.content), " has ids ", *other,
+                     " and ", token.id));
   }
   if (spec->tokens.size() <= id) spec->tokens.resize(id + 1);
   if (!spec->tokens[id].empty() && spec->tokens[id] != token.content) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "id ", token.id, " is both ", QuoteJsonText(spec->tokens[id]), " and ",
-        QuoteJsonText(token.content)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("id ", token.id, " is both ", Quote(spec->tokens[id]),
+                     " and ", Quote(token.content)));
   }
   spec->tokens[id] = token.content;
   const auto same = std::find_if(

@@ -47,7 +47,7 @@ absl::Status ParseNormalizer(const json& root, TokenizerSpec* spec) {
   if (normalizer == nullptr) return absl::OkStatus();
   for (const json& part : Parts(*normalizer, "normalizers")) {
     STRATA_ASSIGN_OR_RETURN(const std::string type, GetText(part, "type"));
-    if (type != "NFC") return Unsupported("normalizer ", QuoteJsonText(type));
+    if (type != "NFC") return Unsupported("normalizer ", Quote(type));
     spec->nfc = true;
   }
   return absl::OkStatus();
@@ -62,12 +62,12 @@ absl::StatusOr<PreTokenizer> KnownSplit(const json& split) {
                           GetText(split, "behavior"));
   STRATA_ASSIGN_OR_RETURN(const bool invert, GetBool(split, "invert", false));
   if (behavior != "Isolated" || invert) {
-    return Unsupported("Split with behavior ", QuoteJsonText(behavior),
+    return Unsupported("Split with behavior ", Quote(behavior),
                        invert ? ", inverted" : "");
   }
   if (regex == kLlama3Regex) return PreTokenizer::kLlama3;
   if (regex == kQwen2Regex) return PreTokenizer::kQwen2;
-  return Unsupported("pre_tokenizer pattern ", QuoteJsonText(regex));
+  return Unsupported("pre_tokenizer pattern ", Quote(regex));
 }
 
 absl::Status ParsePreTokenizer(const json& root, TokenizerSpec* spec) {
@@ -80,7 +80,7 @@ absl::Status ParsePreTokenizer(const json& root, TokenizerSpec* spec) {
     STRATA_ASSIGN_OR_RETURN(types.emplace_back(), GetText(part, "type"));
   }
   if (types.empty() || types.back() != "ByteLevel" || types.size() > 2) {
-    return Unsupported("pre_tokenizer ", QuoteJsonText(pre_tokenizer->dump()));
+    return Unsupported("pre_tokenizer ", Quote(pre_tokenizer->dump()));
   }
   STRATA_ASSIGN_OR_RETURN(const bool use_regex,
                           GetBool(parts.back(), "use_regex", true));
@@ -104,7 +104,7 @@ absl::Status ParsePreTokenizer(const json& root, TokenizerSpec* spec) {
     STRATA_ASSIGN_OR_RETURN(spec->pre_tokenizer, KnownSplit(parts[0]));
     return absl::OkStatus();
   }
-  return Unsupported("pre_tokenizer ", QuoteJsonText(types[0]),
+  return Unsupported("pre_tokenizer ", Quote(types[0]),
                      use_regex ? " with" : " without", " use_regex");
 }
 
@@ -117,8 +117,8 @@ absl::Status ParseVocabulary(const json& model, TokenizerSpec* spec) {
     if (token.empty()) return Malformed("token ", id, " is empty");
     if (spec->tokens.size() <= id) spec->tokens.resize(id + 1);
     if (!spec->tokens[id].empty()) {
-      return Malformed("id ", id, " is both ", QuoteJsonText(spec->tokens[id]),
-                       " and ", QuoteJsonText(token));
+      return Malformed("id ", id, " is both ", Quote(spec->tokens[id]), " and ",
+                       Quote(token));
     }
     spec->tokens[id] = token;
   }
@@ -148,7 +148,7 @@ absl::Status ParseMerges(const json& model, TokenizerSpec* spec) {
       continue;
     }
     return Malformed("merge ", spec->merges.size(),
-                     " is not a pair of tokens: ", QuoteJsonText(merge.dump()));
+                     " is not a pair of tokens: ", Quote(merge.dump()));
   }
   return absl::OkStatus();
 }
@@ -161,8 +161,7 @@ absl::Status ParseUnknownToken(const json& model, TokenizerSpec* spec) {
   for (size_t id = 0; id < spec->tokens.size(); ++id) {
     if (spec->tokens[id] == unk) spec->unk = static_cast<int32_t>(id);
   }
-  if (!spec->unk)
-    return Malformed("unk_token ", QuoteJsonText(unk), " is no token");
+  if (!spec->unk) return Malformed("unk_token ", Quote(unk), " is no token");
   return absl::OkStatus();
 }
 
@@ -172,7 +171,7 @@ absl::Status ParseModel(const json& root, TokenizerSpec* spec) {
   // Files of early versions name no type.
   STRATA_ASSIGN_OR_RETURN(const std::string type, GetText(*model, "type"));
   if (!type.empty() && type != "BPE")
-    return Unsupported("model type ", QuoteJsonText(type));
+    return Unsupported("model type ", Quote(type));
   const json* dropout = FindField(*model, "dropout");
   if (dropout != nullptr && *dropout != 0) return Unsupported("dropout");
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
@@ -228,8 +227,7 @@ absl::Status ParseTemplate(const json& processor, Frame* frame) {
     const json* token = FindField(*specials, name.c_str());
     const json* ids = token == nullptr ? nullptr : FindField(*token, "ids");
     if (ids == nullptr) {
-      return Malformed("TemplateProcessing: ", QuoteJsonText(name),
-                       " has no ids");
+      return Malformed("TemplateProcessing: ", Quote(name), " has no ids");
     }
     for (const json& id : *ids) {
       STRATA_ASSIGN_OR_RETURN(
@@ -246,7 +244,7 @@ absl::Status ParsePostProcessor(const json& root, Frame* frame) {
     STRATA_ASSIGN_OR_RETURN(const std::string type, GetText(part, "type"));
     if (type == "ByteLevel") continue;  // concerns offsets only
     if (type != "TemplateProcessing")
-      return Unsupported("post_processor ", QuoteJsonText(type));
+      return Unsupported("post_processor ", Quote(type));
     STRATA_RETURN_IF_ERROR(ParseTemplate(part, frame));
   }
   if (frame->before.size() > 1 || frame->after.size() > 1) {
@@ -291,8 +289,7 @@ absl::Status ParseRoot(const json& root, TokenizerSpec* spec, Frame* frame) {
   const json* decoder = FindField(root, "decoder");
   if (decoder != nullptr) {
     STRATA_ASSIGN_OR_RETURN(const std::string type, GetText(*decoder, "type"));
-    if (type != "ByteLevel")
-      return Unsupported("decoder ", QuoteJsonText(type));
+    if (type != "ByteLevel") return Unsupported("decoder ", Quote(type));
   }
   return absl::OkStatus();
 }

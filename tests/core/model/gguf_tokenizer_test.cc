@@ -133,9 +133,9 @@ TEST_F(GgufTokenizerTest, Refuses) {
   const std::vector<std::string> ten(10, "t"), eleven(11, "t");
   for (const Case& c : {
            Case{model("llama"),
-                "tokenizer.ggml.model: llama (SentencePiece) is not supported",
+                "tokenizer.ggml.model \"llama\" (SentencePiece) is not supported",
                 kUnimplemented},
-           Case{model("bert"), "tokenizer.ggml.model: bert is not supported",
+           Case{model("bert"), "tokenizer.ggml.model \"bert\" is not supported",
                 kUnimplemented},
            Case{Valid("deepseek-r1-qwen"),
                 "\"deepseek-r1-qwen\" is not supported; default,",

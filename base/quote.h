@@ -1,5 +1,5 @@
-#ifndef CORE_QUOTE_H_
-#define CORE_QUOTE_H_
+#ifndef BASE_QUOTE_H_
+#define BASE_QUOTE_H_
 
 #include <cstddef>
 #include <string>
@@ -10,8 +10,9 @@
 
 namespace strata {
 
-// What a client sent, fit for an error message: in quotes, cut to `max_bytes`,
-// everything but printable ASCII escaped.  At most 4 * max_bytes + 5 bytes.
+// What a client or a file says, fit for an error message: in quotes, cut to
+// `max_bytes`, everything but printable ASCII escaped.  At most 4 * max_bytes +
+// 5 bytes.
 inline std::string Quote(std::string_view text, size_t max_bytes = 64) {
   const bool is_cut = text.size() > max_bytes;
   return absl::StrCat("\"",
@@ -21,4 +22,4 @@ inline std::string Quote(std::string_view text, size_t max_bytes = 64) {
 
 }  // namespace strata
 
-#endif  // CORE_QUOTE_H_
+#endif  // BASE_QUOTE_H_
