@@ -86,7 +86,7 @@ void Metrics::RecordRejection(Rejection reason) {
 }
 
 void Metrics::SetGauges(const Gauges& gauges) {
-  absl::MutexLock lock(&series_->latest_mu);
+  std::lock_guard lock(series_->latest_mu);
   series_->latest = gauges;
 }
 
@@ -95,7 +95,7 @@ void Metrics::SetHealthy(bool healthy) {
 }
 
 std::vector<prometheus::MetricFamily> Metrics::Collect() {
-  absl::MutexLock lock(&series_->collect_mu);
+  std::lock_guard lock(series_->collect_mu);
   series_->ShowGauges();
   return series_->registry->Collect();
 }

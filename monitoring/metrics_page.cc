@@ -9,14 +9,14 @@
 namespace strata {
 
 void MetricsPage::Publish(Metrics* metrics) {
-  absl::MutexLock lock(&mu_);
+  std::lock_guard lock(mu_);
   metrics_ = metrics;
 }
 
 std::string MetricsPage::Render() const {
   std::vector<prometheus::MetricFamily> families = process_.Collect();
   {
-    absl::MutexLock lock(&mu_);
+    std::lock_guard lock(mu_);
     if (metrics_ != nullptr) {
       auto ours = metrics_->Collect();
       families.insert(families.end(), std::make_move_iterator(ours.begin()),

@@ -1,10 +1,10 @@
 #ifndef MONITORING_METRICS_PAGE_H_
 #define MONITORING_METRICS_PAGE_H_
 
+#include <mutex>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "monitoring/metrics.h"
 #include "monitoring/process_metrics.h"
 
@@ -23,7 +23,7 @@ class MetricsPage {
 
  private:
   const ProcessMetrics process_;
-  mutable absl::Mutex mu_;
+  mutable std::mutex mu_;
   Metrics* metrics_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
 

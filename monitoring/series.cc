@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "monitoring/buckets.h"
 
 namespace strata {
@@ -216,7 +217,7 @@ Metrics::Series::Series(prometheus::Registry* registry, const Config& config)
 
 void Metrics::Series::Add(int label, const std::string& canonical,
                           int64_t kv_bytes_per_token) {
-  absl::MutexLock lock(&add_mu);
+  std::lock_guard lock(add_mu);
   if (label < 0 || label >= kMaxLabels || by_label[label] != nullptr) return;
   owned.push_back(std::make_unique<StrategySeries>(
       strata, canonical, kv_bytes_per_token, config.max_model_len));
@@ -239,7 +240,7 @@ void Metrics::Series::Observe(Distribution which, int label,
 void Metrics::Series::ShowGauges() {
   Gauges shown;
   {
-    absl::MutexLock lock(&latest_mu);
+    std::lock_guard lock(latest_mu);
     shown = latest;
   }
   const int64_t kv_bytes[kNumKvStates] = {

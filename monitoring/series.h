@@ -5,11 +5,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "monitoring/metrics.h"
 #include "monitoring/series_maker.h"
 #include "monitoring/token_rate.h"
@@ -107,13 +107,13 @@ struct Metrics::Series {
   const ServerSeries server_series;
   const VllmSeries vllm_series;
 
-  absl::Mutex add_mu;
+  std::mutex add_mu;
   std::vector<std::unique_ptr<StrategySeries>> owned ABSL_GUARDED_BY(add_mu);
   // Into `owned`; set once.
   std::array<std::atomic<StrategySeries*>, kMaxLabels> by_label{};
 
-  absl::Mutex collect_mu;  // one scrape at a time
-  absl::Mutex latest_mu ABSL_ACQUIRED_AFTER(collect_mu);
+  std::mutex collect_mu;  // one scrape at a time
+  std::mutex latest_mu ABSL_ACQUIRED_AFTER(collect_mu);
   Gauges latest ABSL_GUARDED_BY(latest_mu);
 };
 

@@ -4,7 +4,7 @@ namespace strata {
 
 void TokenRate::Add(absl::Time now, int64_t count) {
   const int64_t second = absl::ToUnixSeconds(now);
-  absl::MutexLock lock(&mu_);
+  std::lock_guard lock(mu_);
   Second& slot = seconds_[second % kWindowSeconds];
   if (slot.unix_seconds != second) slot = Second{second, 0};
   slot.count += count;
@@ -13,7 +13,7 @@ void TokenRate::Add(absl::Time now, int64_t count) {
 double TokenRate::PerSecond(absl::Time now) const {
   const int64_t second = absl::ToUnixSeconds(now);
   int64_t count = 0;
-  absl::MutexLock lock(&mu_);
+  std::lock_guard lock(mu_);
   for (const Second& slot : seconds_) {
     if (slot.unix_seconds > second - kWindowSeconds) count += slot.count;
   }

@@ -3,9 +3,9 @@
 
 #include <array>
 #include <cstdint>
+#include <mutex>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
 namespace strata {
@@ -26,7 +26,7 @@ class TokenRate {
     int64_t unix_seconds = 0;
     int64_t count = 0;
   };
-  mutable absl::Mutex mu_;
+  mutable std::mutex mu_;
   std::array<Second, kWindowSeconds> seconds_ ABSL_GUARDED_BY(mu_);
 };
 

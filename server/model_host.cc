@@ -74,7 +74,9 @@ absl::StatusOr<std::unique_ptr<ModelHost>> ModelHost::Load(
   std::unique_ptr<ModelHost> host(new ModelHost);
   STRATA_RETURN_IF_ERROR(host->LoadFiles(options));
   STRATA_RETURN_IF_ERROR(host->SetStrategies(options));
+  STRATA_RETURN_IF_ERROR(host->OpenBackend(options, logger));
   STRATA_RETURN_IF_ERROR(host->StartEngine(options, logger));
+  host->Describe(options);
   PublishStrategyLabels(host->served_);
   logger->Info("loaded",
                {{"seconds", absl::ToDoubleSeconds(absl::Now() - begin)}});
@@ -127,20 +129,19 @@ absl::Status ModelHost::SetStrategies(const ServerOptions& options) {
   return absl::OkStatus();
 }
 
-absl::Status ModelHost::StartEngine(const ServerOptions& options,
+absl::Status ModelHost::OpenBackend(const ServerOptions& options,
                                     Logger* logger) {
   const ModelConfig& config = checkpoint_.config;
   const int num_threads = options.NumThreads();
   backend_ = std::make_unique<cpu::CpuBackend>(cpu::CpuOptions{
       .num_threads = num_threads, .exact_f32 = options.precision == "f32"});
-  KvLayout layout = {.num_pages = 1,
-                     .page_tokens = options.page_tokens,
-                     .kv_heads = config.num_kv_heads,
-                     .head_dim = config.head_dim};
-  const int64_t page_bytes = backend_->PageBytes(layout);
-  STRATA_ASSIGN_OR_RETURN(const int max_model_len,
-                          MaxModelLen(options, config));
-  STRATA_ASSIGN_OR_RETURN(layout.num_pages, NumPages(options, page_bytes));
+  layout_ = {.num_pages = 1,
+             .page_tokens = options.page_tokens,
+             .kv_heads = config.num_kv_heads,
+             .head_dim = config.head_dim};
+  page_bytes_ = backend_->PageBytes(layout_);
+  STRATA_ASSIGN_OR_RETURN(max_model_len_, MaxModelLen(options, config));
+  STRATA_ASSIGN_OR_RETURN(layout_.num_pages, NumPages(options, page_bytes_));
   logger->Info("plan", {{"architecture", config.architecture},
                         {"layers", config.num_layers},
                         {"weights", checkpoint_.weight_format},
@@ -152,36 +153,37 @@ absl::Status ModelHost::StartEngine(const ServerOptions& options,
                         {"isa", cpu::IsaName(cpu::DetectIsa())},
                         {"threads", num_threads},
                         {"kv_format", backend_->kv_format()},
-                        {"kv_pages", layout.num_pages},
-                        {"page_bytes", page_bytes},
-                        {"max_model_len", max_model_len},
+                        {"kv_pages", layout_.num_pages},
+                        {"page_bytes", page_bytes_},
+                        {"max_model_len", max_model_len_},
                         {"default_strategy",
                          strategies_->default_strategy().canonical()}});
-  const absl::Status pages = backend_->CreateKvPages(layout);
-  if (!pages.ok()) {
-    return BadFlag("kv_memory", absl::StrCat(options.kv_memory_bytes),
-                   pages.message());
-  }
+  const absl::Status pages = backend_->CreateKvPages(layout_);
+  if (pages.ok()) return pages;
+  return BadFlag("kv_memory", absl::StrCat(options.kv_memory_bytes),
+                 pages.message());
+}
 
-  const std::string name = options.ModelName();
+absl::Status ModelHost::StartEngine(const ServerOptions& options,
+                                    Logger* logger) {
   metrics_ = std::make_unique<Metrics>(
-      &registry_, Metrics::Config{.model_name = name,
+      &registry_, Metrics::Config{.model_name = options.ModelName(),
                                   .version = kVersion,
                                   .backend = backend_->name(),
                                   .kv_format = backend_->kv_format(),
                                   .page_tokens = options.page_tokens,
-                                  .page_bytes = page_bytes,
-                                  .num_pages = layout.num_pages,
-                                  .num_layers = config.num_layers,
-                                  .max_model_len = max_model_len});
+                                  .page_bytes = page_bytes_,
+                                  .num_pages = layout_.num_pages,
+                                  .num_layers = checkpoint_.config.num_layers,
+                                  .max_model_len = max_model_len_});
   const Engine::Options engine_options = {
       .scheduler = {.max_sequences = options.max_sequences,
                     .max_batched_tokens = options.max_batched_tokens,
                     .page_tokens = options.page_tokens},
       .max_queued_requests = options.max_queued_requests,
-      .max_model_len = max_model_len,
-      .num_pages = layout.num_pages,
-      .page_bytes = page_bytes};
+      .max_model_len = max_model_len_,
+      .num_pages = layout_.num_pages,
+      .page_bytes = page_bytes_};
   Engine::Parts parts;
   parts.transformer =
       std::make_unique<Transformer>(Pack(checkpoint_, backend_.get(), logger),
@@ -192,9 +194,12 @@ absl::Status ModelHost::StartEngine(const ServerOptions& options,
   parts.metrics = metrics_.get();
   STRATA_ASSIGN_OR_RETURN(engine_,
                           Engine::Create(engine_options, std::move(parts)));
+  return absl::OkStatus();
+}
 
-  served_.name = name;
-  served_.config = &config;
+void ModelHost::Describe(const ServerOptions& options) {
+  served_.name = options.ModelName();
+  served_.config = &checkpoint_.config;
   served_.engine = engine_.get();
   served_.strategies = strategies_.get();
   served_.metrics = metrics_.get();
@@ -205,8 +210,7 @@ absl::Status ModelHost::StartEngine(const ServerOptions& options,
   served_.kv_format = backend_->kv_format();
   served_.weight_bytes = checkpoint_.weight_bytes;
   served_.page_tokens = options.page_tokens;
-  served_.page_bytes = page_bytes;
-  return absl::OkStatus();
+  served_.page_bytes = page_bytes_;
 }
 
 }  // namespace strata

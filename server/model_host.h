@@ -1,6 +1,7 @@
 #ifndef SERVER_MODEL_HOST_H_
 #define SERVER_MODEL_HOST_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -35,14 +36,19 @@ class ModelHost {
   ModelHost() = default;
   absl::Status LoadFiles(const ServerOptions& options);
   absl::Status SetStrategies(const ServerOptions& options);
+  absl::Status OpenBackend(const ServerOptions& options, Logger* logger);
   absl::Status StartEngine(const ServerOptions& options, Logger* logger);
+  void Describe(const ServerOptions& options);
 
   // Each uses those before it.
   Checkpoint checkpoint_;
   std::unique_ptr<const Tokenizer> tokenizer_;  // null: tokens only
   std::unique_ptr<const ChatTemplate> chat_;    // null: no or unknown template
   std::unique_ptr<StrategyRegistry> strategies_;
+  int max_model_len_ = 0;
   std::unique_ptr<Backend> backend_;
+  KvLayout layout_;         // of its pages
+  int64_t page_bytes_ = 0;  // of one
   prometheus::Registry registry_;
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<Engine> engine_;

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "monitoring/metrics_page.h"
 #include "prometheus/registry.h"
 #include "tests/monitoring/scraped_metrics.h"
