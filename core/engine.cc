@@ -227,7 +227,6 @@ void Engine::Publish() {
   const bool busy = table_.num_live() > 0;
   if (busy && !busy_.load()) last_progress_ms_.store(absl::ToUnixMillis(now));
   busy_.store(busy);
-  parts_.metrics->SetHealthy(healthy());
   std::lock_guard lock(mu_);
   report_ = std::move(report);
   drained_ = draining_ && !busy;

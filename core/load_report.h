@@ -7,10 +7,10 @@
 
 #include "absl/time/time.h"
 #include "core/kv_pool.h"
-#include "core/rate_window.h"
 #include "core/request_table.h"
 #include "core/strategy_registry.h"
 #include "monitoring/metrics.h"
+#include "monitoring/token_rate.h"
 
 namespace strata {
 
@@ -42,9 +42,9 @@ class LoadMeter {
   LoadMeter(int64_t page_bytes, const StrategyRegistry* strategies)
       : page_bytes_(page_bytes), strategies_(strategies) {}
 
-  void AddPromptRows(int64_t count, absl::Time now) { prompt_.Add(count, now); }
+  void AddPromptRows(int64_t count, absl::Time now) { prompt_.Add(now, count); }
   void AddGenerated(int64_t count, absl::Time now) {
-    generated_.Add(count, now);
+    generated_.Add(now, count);
   }
 
   LoadReport Measure(const KvPool& pool, const RequestTable& table,
@@ -53,8 +53,8 @@ class LoadMeter {
  private:
   const int64_t page_bytes_;
   const StrategyRegistry* const strategies_;
-  RateWindow prompt_;
-  RateWindow generated_;
+  TokenRate prompt_;
+  TokenRate generated_;
 };
 
 // The same as gauges.

@@ -24,7 +24,7 @@ class StrategyRegistry {
     SharingStrategy strategy;
   };
 
-  static constexpr int kMaxLabels = 256;  // bounds the series of a metric, however often a name changes its meaning
+  static constexpr int kMaxLabels = 80;  // bounds the series of a metric, however often a name changes its meaning
 
   // REQUIRES: default_strategy has num_layers layers.
   StrategyRegistry(int num_layers, SharingStrategy default_strategy);

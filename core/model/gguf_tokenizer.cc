@@ -137,15 +137,12 @@ absl::StatusOr<std::optional<TokenizerSpec>> ParseGgufTokenizer(
   STRATA_ASSIGN_OR_RETURN(
       spec.add_bos, metadata.BoolOr("tokenizer.ggml.add_bos_token", adds_bos));
   STRATA_ASSIGN_OR_RETURN(
-      spec.add_eos, metadata.BoolOr("tokenizer.ggml.add_eos_token", false));
-  STRATA_ASSIGN_OR_RETURN(
       spec.add_prefix_space,
       metadata.BoolOr("tokenizer.ggml.add_space_prefix", false));
   STRATA_ASSIGN_OR_RETURN(const std::string_view chat_template,
                           metadata.StringOr("tokenizer.chat_template", ""));
   spec.chat_template = std::string(chat_template);
   spec.add_bos = spec.add_bos && spec.bos.has_value();
-  spec.add_eos = spec.add_eos && spec.eos.has_value();
   return spec;
 }
 

@@ -62,8 +62,6 @@ absl::Status CheckIds(const TokenizerSpec& spec) {
   if (spec.unk) STRATA_RETURN_IF_ERROR(check("the unk token", *spec.unk));
   if (spec.add_bos && !spec.bos)
     return Contradiction("add_bos without a bos token");
-  if (spec.add_eos && !spec.eos)
-    return Contradiction("add_eos without an eos token");
   if (spec.add_prefix_space && spec.pre_tokenizer != PreTokenizer::kGpt2) {
     return Contradiction(
         "add_prefix_space is supported with the GPT-2 pre-tokenizer only");

@@ -79,9 +79,8 @@ absl::Status ApplyAddedTokensDecoder(const json& decoder, TokenizerSpec* spec) {
   return absl::OkStatus();
 }
 
-// Classes that replace the file's post-processor by add_bos_token and
-// add_eos_token; these are the defaults of add_bos_token, add_eos_token is
-// false.
+// Classes that replace the file's post-processor by add_bos_token; these are
+// its defaults.
 std::optional<bool> DefaultAddBos(std::string name) {
   if (name.ends_with("Fast")) name.resize(name.size() - 4);
   if (name == "LlamaTokenizer" || name == "CodeLlamaTokenizer" ||
@@ -99,8 +98,6 @@ absl::Status ApplyClass(const json& config, TokenizerSpec* spec) {
   if (!default_add_bos) return absl::OkStatus();
   STRATA_ASSIGN_OR_RETURN(spec->add_bos,
                           GetBool(config, "add_bos_token", *default_add_bos));
-  STRATA_ASSIGN_OR_RETURN(spec->add_eos,
-                          GetBool(config, "add_eos_token", false));
   return absl::OkStatus();
 }
 

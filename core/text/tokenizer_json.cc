@@ -306,7 +306,6 @@ absl::StatusOr<TokenizerSpec> ParseTokenizerJson(
     return InFile("tokenizer.json", status);
   }
   spec.add_bos = !frame.before.empty();
-  spec.add_eos = !frame.after.empty();
   if (!tokenizer_config_json.empty()) {
     STRATA_ASSIGN_OR_RETURN(
         const json config,
@@ -317,7 +316,7 @@ absl::StatusOr<TokenizerSpec> ParseTokenizerJson(
   }
   for (const auto& [role, is_added, in_frame, token] :
        {std::tuple("bos", spec.add_bos, &frame.before, &spec.bos),
-        std::tuple("eos", spec.add_eos, &frame.after, &spec.eos)}) {
+        std::tuple("eos", !frame.after.empty(), &frame.after, &spec.eos)}) {
     if (auto status = SettleToken(role, is_added, *in_frame, token);
         !status.ok()) {
       return InFile("tokenizer.json", status);

@@ -41,7 +41,8 @@ struct TokenizerSpec {
   bool nfc = false;  // text is normalised to NFC first (Qwen)
   bool add_prefix_space = false;
   bool add_bos = false;
-  bool add_eos = false;
+  // There is no add_eos: a prompt is to be continued, so an end token that a
+  // tokenizer would append is left out.
   std::optional<int32_t> bos;
   std::optional<int32_t> eos;
   std::optional<int32_t>

@@ -1,6 +1,7 @@
 #include "kernels/cpu/sample.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <limits>
 
@@ -25,6 +26,8 @@ void ProcessLogits(const float* raw, int vocab, const SampleRow& row,
     float& logit = x[seen.token];
     logit = logit > 0.0f ? logit / row.repetition_penalty
                          : logit * row.repetition_penalty;
+    // A penalty next to zero overflows; the token is the best all the same.
+    logit = std::clamp(logit, -FLT_MAX, FLT_MAX);
     if (seen.generated == 0) continue;
     logit -= row.presence_penalty;
     logit -= row.frequency_penalty * static_cast<float>(seen.generated);

@@ -56,7 +56,6 @@ TEST_F(GgufTokenizerTest, ReadsByteLevelBpe) {
   builder.String("tokenizer.chat_template", "x<|im_start|>y<|im_end|>")
       .U32("tokenizer.ggml.bos_token_id", 1)
       .Bool("tokenizer.ggml.add_bos_token", true)
-      .Bool("tokenizer.ggml.add_eos_token", true)
       .U32("tokenizer.ggml.eot_token_id", 4)
       .Bool("tokenizer.ggml.add_space_prefix", true);
   auto spec = Parse(builder);
@@ -76,7 +75,6 @@ TEST_F(GgufTokenizerTest, ReadsByteLevelBpe) {
   EXPECT_EQ(s.bos, 1);
   EXPECT_EQ(s.eos, 2);
   EXPECT_TRUE(s.add_bos);
-  EXPECT_TRUE(s.add_eos);
   EXPECT_TRUE(s.add_prefix_space);
   EXPECT_EQ(s.chat_template, "x<|im_start|>y<|im_end|>");
   EXPECT_THAT(ParseGgufEosIds(*metadata_, 10, *spec).value(),

@@ -193,8 +193,6 @@ TEST(TokenizerJsonTest, BosAsTransformersAddsIt) {
   EXPECT_FALSE(Parse(root, with_class).add_bos);
   with_class.erase("add_bos_token");
   EXPECT_TRUE(Parse(Small(), with_class).add_bos);
-  with_class["add_eos_token"] = true;
-  EXPECT_TRUE(Parse(Small(), with_class).add_eos);
   with_class["tokenizer_class"] = "GPT2TokenizerFast";
   EXPECT_FALSE(Parse(Small(), with_class).add_bos);
 

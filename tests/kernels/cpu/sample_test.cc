@@ -226,6 +226,21 @@ TEST_P(SampleTest, PenaltiesByHand) {
       {std::exp(0.5), std::exp(0.75), std::exp(-1.25), std::exp(0.5)});
 }
 
+// Divisions that overflow leave a choice: the token is the best then.
+TEST_P(SampleTest, TinyRepetitionPenalties) {
+  const std::vector<TokenCount> history = {{1, 0}, {2, 0}};
+  for (float penalty : {1e-38f, 1.4e-45f}) {
+    for (float temperature : {0.0f, 1.0f}) {
+      const SampledToken out = SampleOne({9.0f, 2.0f, -3.0f},
+                                         {.temperature = temperature,
+                                          .repetition_penalty = penalty,
+                                          .history = history});
+      EXPECT_TRUE(out.finite);
+      EXPECT_EQ(out.token, 1);
+    }
+  }
+}
+
 TEST_P(SampleTest, BannedAndAllowed) {
   const std::vector<float> logits = {1.0f, 5.0f, 4.0f, 3.0f};
   const std::vector<int32_t> banned = {1}, allowed = {3, 1, 0, 3};
