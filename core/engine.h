@@ -104,6 +104,7 @@ class Engine {
               Metrics::Rejection reason);
   void MarkStarted();
   void EndExpired();
+  void Expire(LiveRequest* live, absl::Time now);
   void EndAll(const absl::Status& status);
   void Publish();
 

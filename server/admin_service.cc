@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "server/model_info.h"
+#include "server/received.h"
 #include "server/unary.h"
 
 namespace strata {
@@ -24,6 +25,13 @@ absl::Status CheckStrategies(const StrategyRegistry& registry,
 }
 
 }  // namespace
+
+AdminService::AdminService(const ServingState* state) : state_(state) {
+  MarkMethodCallback(
+      0, NewHandler(this, &AdminService::SwitchStrategy, MalformedMessage));
+  MarkMethodCallback(
+      1, NewHandler(this, &AdminService::SetPolicy, MalformedMessage));
+}
 
 absl::Status AdminService::SwitchDefault(
     const v1::SwitchStrategyRequest& message,

@@ -16,7 +16,7 @@ namespace strata {
 class AdminService final : public v1::Admin::CallbackService {
  public:
   // `state` outlives this.
-  explicit AdminService(const ServingState* state) : state_(state) {}
+  explicit AdminService(const ServingState* state);
 
   grpc::ServerUnaryReactor* SwitchStrategy(
       grpc::CallbackServerContext* context,

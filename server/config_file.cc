@@ -24,7 +24,14 @@ absl::StatusOr<std::string> JoinStrategies(const std::string& path,
   for (const auto& entry : map) {
     if (!entry.first.IsScalar() || !entry.second.IsScalar()) {
       return Bad(path, entry.first.Mark().line + 1,
-                 "a strategy is a name and a spec");
+                 "a strategy is a name and a spec (in quotes, if it has "
+                 "commas between braces)");
+    }
+    // As the flag splits what is joined here.
+    if (entry.first.Scalar().find_first_of(";=") != std::string::npos ||
+        entry.second.Scalar().find(';') != std::string::npos) {
+      return Bad(path, entry.first.Mark().line + 1,
+                 "a strategy's name has no ; and no =, its spec no ;");
     }
     absl::StrAppend(&joined, joined.empty() ? "" : ";", entry.first.Scalar(),
                     "=", entry.second.Scalar());
@@ -66,7 +73,11 @@ absl::StatusOr<std::vector<ConfigEntry>> ReadConfigFile(
     const std::string& path) {
   std::ifstream file(path);
   std::stringstream text;
-  if (!file || !(text << file.rdbuf())) {
+  // Of an empty file, << would say that it failed.
+  if (file && file.peek() != std::ifstream::traits_type::eof()) {
+    text << file.rdbuf();
+  }
+  if (!file.is_open() || file.bad() || text.fail()) {
     return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
   }
   // The parser's only way to report an error is to throw.

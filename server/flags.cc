@@ -7,12 +7,14 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/reflection.h"
+#include "absl/flags/usage_config.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/check.h"
 #include "server/config_file.h"
+#include "server/version.h"
 
 ABSL_FLAG(std::string, model, "",
           "a directory with config.json and safetensors, or a .gguf file");
@@ -152,6 +154,11 @@ bool WantsHelp(const std::vector<char*>& argv) {
 }
 
 absl::StatusOr<ServerOptions> OptionsFromFlags(const std::vector<char*>& argv) {
+  absl::FlagsUsageConfig usage;  // of --version
+  usage.version_string = [] {
+    return absl::StrCat("strata_server ", kVersion, "\n");
+  };
+  absl::SetFlagsUsageConfig(usage);
   const std::string config = ConfigPath(argv);
   if (!config.empty()) STRATA_RETURN_IF_ERROR(SetFlagsFromFile(config));
   const std::vector<char*> rest = absl::ParseCommandLine(

@@ -5,12 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/check.h"
 #include "core/fit_request.h"
-#include "server/failed_stream.h"
 #include "server/grpc_status.h"
 #include "server/model_info.h"
 #include "server/prompt.h"
+#include "server/received.h"
 #include "server/request.h"
 #include "server/score_call.h"
 #include "server/unary.h"
@@ -23,6 +25,28 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
   return deadline == std::chrono::system_clock::time_point::max()
              ? absl::InfiniteFuture()
              : absl::FromChrono(deadline);
+}
+
+// Texts of more bytes, or ids, take longer than a switch of threads costs.
+constexpr size_t kMaxInlineSize = 8 << 10;
+constexpr int kNumTextThreads = 2;
+constexpr size_t kMaxWaitingTexts = 256;
+
+// `options`, where what was counted in `live` is over once it was logged.
+TokenStream::Options CountEnds(TokenStream::Options options, LiveCalls* live) {
+  options.logger = [live, logger = options.logger](const RequestLog& log) {
+    if (logger) logger(log);
+    live->Remove();
+  };
+  return options;
+}
+
+absl::Status CheckInTime(const grpc::CallbackServerContext& context) {
+  if (DeadlineOf(context) <= absl::Now()) {
+    return absl::DeadlineExceededError("the deadline of the call has passed");
+  }
+  return context.IsCancelled() ? absl::CancelledError("the client cancelled")
+                               : absl::OkStatus();
 }
 
 absl::Status Tokens(const ServedModel& model,
@@ -52,6 +76,40 @@ absl::Status Text(const ServedModel& model,
 
 }  // namespace
 
+InferenceService::InferenceService(const ServingState* state,
+                                   TokenStream::Options options)
+    : state_(state),
+      logger_(options.logger),
+      options_(CountEnds(std::move(options), &live_)),
+      workers_(kNumTextThreads, kMaxWaitingTexts) {
+  // In the order of the proto.
+  TakeMalformed(0, "Generate", &InferenceService::Generate);
+  TakeMalformed(1, "Score", &InferenceService::Score);
+  TakeMalformed(2, "Tokenize", &InferenceService::Tokenize);
+  TakeMalformed(3, "Detokenize", &InferenceService::Detokenize);
+  TakeMalformed(4, "Abort", &InferenceService::Abort);
+  TakeMalformed(5, "GetModel", &InferenceService::GetModel);
+  TakeMalformed(6, "GetLoad", &InferenceService::GetLoad);
+}
+
+template <typename Method>
+void InferenceService::TakeMalformed(int index, const char* name,
+                                     Method method) {
+  MarkMethodCallback(index, NewHandler(this, method, [this, name] {
+                       return RefuseMalformed(name);
+                     }));
+}
+
+absl::Status InferenceService::RefuseMalformed(const char* method) const {
+  if (const ServedModel* model = state_->model()) {
+    model->metrics->RecordRejection(Metrics::Rejection::kInvalid);
+  }
+  RequestLog log = StartLog(method, "");
+  log.status = MalformedMessage();
+  if (logger_) logger_(log);
+  return log.status;
+}
+
 template <typename Message>
 absl::StatusOr<InferenceService::Admitted> InferenceService::Admit(
     const grpc::CallbackServerContext& context, const Message& message) const {
@@ -77,48 +135,57 @@ absl::StatusOr<InferenceService::Admitted> InferenceService::Admit(
   return Admitted{&model, *std::move(request)};
 }
 
-void InferenceService::LogRefusal(std::string_view method,
-                                  const std::string& label,
-                                  const absl::Status& status) const {
-  if (!options_.logger) return;
-  RequestLog log;
-  log.method = method;
-  log.label = label;
-  log.status = status;
-  options_.logger(log);
+void InferenceService::RunText(const grpc::CallbackServerContext* context,
+                               size_t size,
+                               std::function<void(const absl::Status&)> work) {
+  if (size <= kMaxInlineSize) {
+    work(absl::OkStatus());
+    return;
+  }
+  if (workers_.Post([context, work] { work(CheckInTime(*context)); })) return;
+  if (const ServedModel* model = state_->model()) {
+    model->metrics->RecordRejection(Metrics::Rejection::kQueueFull);
+  }
+  work(absl::ResourceExhaustedError(absl::StrCat(
+      kMaxWaitingTexts, " long texts are waiting; try again later")));
+}
+
+template <typename Message, typename Call>
+void InferenceService::Begin(const grpc::CallbackServerContext* context,
+                             const Message* message,
+                             const std::shared_ptr<Call>& call) {
+  live_.Add();
+  RunText(context, TextBytes(*message),
+          [this, context, message, call](const absl::Status& in_time) {
+            auto admitted = in_time.ok() ? Admit(*context, *message) : in_time;
+            if (!admitted.ok()) {
+              call->OnEnd(admitted.status());
+              call->OnceSubmitted(0, [] {});
+              return;
+            }
+            call->Admit(admitted->request);
+            Engine* engine = admitted->model->engine;
+            const RequestId id =
+                engine->Submit(std::move(admitted->request), call);
+            call->OnceSubmitted(id, [engine, id] { engine->Cancel(id); });
+          });
 }
 
 grpc::ServerWriteReactor<v1::GenerateResponse>* InferenceService::Generate(
     grpc::CallbackServerContext* context, const v1::GenerateRequest* message) {
-  auto admitted = Admit(*context, *message);
-  if (!admitted.ok()) {
-    LogRefusal("Generate", message->request_id(), admitted.status());
-    return new FailedStream<v1::GenerateResponse>(
-        ToFinalStatus(admitted.status(), context));
-  }
-  Engine* engine = admitted->model->engine;
   const auto stream = TokenStream::Create(
-      context, options_, StartLog("Generate", admitted->request));
-  const RequestId id = engine->Submit(std::move(admitted->request), stream);
-  stream->OnceSubmitted(id, [engine, id] { engine->Cancel(id); });
+      context, options_, StartLog("Generate", message->request_id()));
   streams_.Add(stream);
+  Begin(context, message, stream);
   return stream.get();
 }
 
 grpc::ServerUnaryReactor* InferenceService::Score(
     grpc::CallbackServerContext* context, const v1::ScoreRequest* message,
     v1::ScoreResponse* response) {
-  auto admitted = Admit(*context, *message);
-  if (!admitted.ok()) {
-    LogRefusal("Score", "", admitted.status());
-    return Answer(context, admitted.status());
-  }
-  Engine* engine = admitted->model->engine;
-  const auto call =
-      ScoreCall::Create(context, response, admitted->request.prompt,
-                        &options_.logger, StartLog("Score", admitted->request));
-  const RequestId id = engine->Submit(std::move(admitted->request), call);
-  call->OnceSubmitted(id, [engine, id] { engine->Cancel(id); });
+  const auto call = ScoreCall::Create(context, response, &options_.logger,
+                                      StartLog("Score", ""));
+  Begin(context, message, call);
   return call.get();
 }
 
@@ -126,16 +193,26 @@ grpc::ServerUnaryReactor* InferenceService::Tokenize(
     grpc::CallbackServerContext* context, const v1::TokenizeRequest* message,
     v1::TokenizeResponse* response) {
   const auto model = state_->Loaded();
-  return Answer(context, model.ok() ? Tokens(**model, *message, response)
-                                    : model.status());
+  if (!model.ok()) return Answer(context, model.status());
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  RunText(context, TextBytes(*message), [=](const absl::Status& in_time) {
+    reactor->Finish(ToFinalStatus(
+        in_time.ok() ? Tokens(**model, *message, response) : in_time, context));
+  });
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* InferenceService::Detokenize(
     grpc::CallbackServerContext* context, const v1::DetokenizeRequest* message,
     v1::DetokenizeResponse* response) {
   const auto model = state_->Loaded();
-  return Answer(
-      context, model.ok() ? Text(**model, *message, response) : model.status());
+  if (!model.ok()) return Answer(context, model.status());
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  RunText(context, message->token_ids_size(), [=](const absl::Status& in_time) {
+    reactor->Finish(ToFinalStatus(
+        in_time.ok() ? Text(**model, *message, response) : in_time, context));
+  });
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* InferenceService::Abort(

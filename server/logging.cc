@@ -31,6 +31,7 @@ bool IsPlain(std::string_view text) {
 struct ValueText {
   LogFormat format;
 
+  std::string operator()(std::monostate) const { return ""; }
   std::string operator()(bool value) const { return value ? "true" : "false"; }
   std::string operator()(int64_t value) const { return absl::StrCat(value); }
   std::string operator()(double value) const {
@@ -77,6 +78,7 @@ std::string FormatLogLine(LogFormat format, absl::Time time, LogLevel level,
                     std::string(event));
   }
   for (const LogField& field : fields) {
+    if (std::holds_alternative<std::monostate>(field.value)) continue;
     const std::string value = std::visit(ValueText{format}, field.value);
     const std::string key(field.key);
     if (is_json) {

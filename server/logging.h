@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -17,9 +18,11 @@ namespace strata {
 enum class LogFormat { kText, kJson };
 enum class LogLevel { kInfo, kWarning, kError };
 
-// One key=value of a log line.  Text may be any bytes: it is escaped.
+// One key=value of a log line.  Text may be any bytes: it is escaped.  An empty
+// optional is left out.
 struct LogField {
-  using Value = std::variant<bool, int64_t, double, std::string>;
+  using Value =
+      std::variant<std::monostate, bool, int64_t, double, std::string>;
 
   LogField(std::string_view key, std::string_view text)
       : key(key), value(std::string(text)) {}
@@ -29,6 +32,10 @@ struct LogField {
       : LogField(key, std::string_view(text)) {}
   template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
   LogField(std::string_view key, T number) : key(key), value(Widen(number)) {}
+  template <typename T>
+  LogField(std::string_view key, std::optional<T> number) : key(key) {
+    if (number.has_value()) value = Widen(*number);
+  }
 
   std::string_view key;  // a literal
   Value value;

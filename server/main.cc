@@ -6,6 +6,7 @@
 #include <iostream>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -33,22 +34,31 @@ namespace {
 
 // After the drain: for what streams have not yet written.
 constexpr absl::Duration kFlushLimit = absl::Seconds(5);
+// After that: for the answers of calls that take no time, and of watches.
+constexpr absl::Duration kShortCallLimit = absl::Milliseconds(100);
 
 int Fail(const absl::Status& status) {
   std::cerr << "strata_server: " << std::string(status.message()) << std::endl;
   return 1;
 }
 
+// What is not known of a call that was refused or cut is left out.
 void LogRequest(const RequestLog& log, Logger* logger) {
+  const bool is_accepted = log.num_sequences > 0;
+  const auto if_accepted = [&](int value) {
+    return is_accepted ? std::optional(value) : std::nullopt;
+  };
+  const bool is_whole = is_accepted && log.num_ended == log.num_sequences;
   logger->Info("request",
                {{"method", log.method},
                 {"id", log.id},
                 {"label", log.label},
                 {"strategy", log.strategy},
-                {"n", log.num_sequences},
-                {"prompt_tokens", log.prompt_tokens},
-                {"generated_tokens", log.generated_tokens},
-                {"kv_bytes", log.kv_bytes},
+                {"n", if_accepted(log.num_sequences)},
+                {"prompt_tokens", if_accepted(log.prompt_tokens)},
+                {"generated_tokens", if_accepted(log.generated_tokens)},
+                {"kv_bytes", is_whole ? std::optional(log.kv_bytes_of_ended)
+                                      : std::nullopt},
                 {"queue_seconds", log.queue_seconds},
                 {"prefill_seconds", log.prefill_seconds},
                 {"decode_seconds", log.decode_seconds},
@@ -97,7 +107,9 @@ class Faces {
 
   void Close(absl::Duration flush_limit) {
     health_.EndWatches();
-    if (grpc_ != nullptr) grpc_->Shutdown(absl::Now() + flush_limit);
+    inference_.WaitForCalls(flush_limit);
+    // Idle connections would keep it waiting for all of a longer time.
+    if (grpc_ != nullptr) grpc_->Shutdown(absl::Now() + kShortCallLimit);
   }
 
   std::string grpc_address() const {

@@ -43,9 +43,13 @@ absl::StatusOr<int> MaxModelLen(const ServerOptions& options,
 
 absl::StatusOr<int64_t> NumPages(const ServerOptions& options,
                                  int64_t page_bytes) {
-  const int64_t num_pages =
-      std::min<int64_t>(options.kv_memory_bytes / page_bytes,
-                        std::numeric_limits<int32_t>::max());
+  constexpr int64_t kMaxPages = std::numeric_limits<int32_t>::max();
+  const int64_t num_pages = options.kv_memory_bytes / page_bytes;
+  if (num_pages > kMaxPages) {
+    return BadFlag("kv_memory", absl::StrCat(options.kv_memory_bytes),
+                   absl::StrCat("at most ", kMaxPages, " pages of ", page_bytes,
+                                " bytes are allowed"));
+  }
   if (num_pages == 0) {
     return BadFlag(
         "kv_memory", absl::StrCat(options.kv_memory_bytes),

@@ -146,6 +146,12 @@ ParseNamedStrategies(const std::string& text) {
       return absl::InvalidArgumentError(absl::StrCat(
           "\"", entry, "\" is no NAME=SPEC (half=every=2;quarter=every=4)"));
     }
+    for (const auto& [name, spec] : strategies) {
+      if (name == named.first) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("\"", name, "\" is named twice"));
+      }
+    }
     strategies.push_back(named);
   }
   return strategies;

@@ -27,7 +27,6 @@ absl::StatusOr<std::vector<int32_t>> EncodePromptText(const ServedModel& model,
                                                       bool parse_special) {
   // Nothing is no prompt, even where a BOS would come before it.
   if (text.empty()) return absl::InvalidArgumentError("text is empty");
-  STRATA_RETURN_IF_ERROR(CheckTextFits(model, text.size()));
   return EncodeText(model, text, parse_special);
 }
 
@@ -49,8 +48,6 @@ absl::StatusOr<std::vector<int32_t>> ToPrompt(
     case v1::GenerateRequest::kTokens:
       return ToIds(message.tokens().ids());
     case v1::GenerateRequest::kChat:
-      STRATA_RETURN_IF_ERROR(
-          CheckTextFits(model, message.chat().ByteSizeLong()));
       return EncodeChatMessage(model, message.chat());
     case v1::GenerateRequest::PROMPT_NOT_SET:
       break;
@@ -158,6 +155,7 @@ absl::StatusOr<Request> StartRequest(const ServedModel& model,
 template <typename Message>
 absl::Status AddPrompt(const ServedModel& model, const Message& message,
                        Request* request) {
+  STRATA_RETURN_IF_ERROR(CheckTextFits(model, TextBytes(message)));
   STRATA_ASSIGN_OR_RETURN(request->prompt, ToPrompt(model, message));
   return CheckPrompt(request->prompt, model.engine->limits().vocab_size);
 }
@@ -212,6 +210,7 @@ std::optional<uint32_t> MaxTokensOf(const v1::ScoreRequest&) {
 
 absl::StatusOr<std::vector<int32_t>> ToTokens(
     const ServedModel& model, const v1::TokenizeRequest& message) {
+  STRATA_RETURN_IF_ERROR(CheckTextFits(model, TextBytes(message)));
   switch (message.input_case()) {
     case v1::TokenizeRequest::kText:
       return EncodeText(model, message.text(), message.parse_special());
@@ -222,6 +221,20 @@ absl::StatusOr<std::vector<int32_t>> ToTokens(
   }
   return absl::InvalidArgumentError(
       "the input is missing: one of text and chat must be set");
+}
+
+size_t TextBytes(const v1::GenerateRequest& message) {
+  return message.has_chat() ? message.chat().ByteSizeLong()
+                            : message.text().size();
+}
+
+size_t TextBytes(const v1::ScoreRequest& message) {
+  return message.text().size();
+}
+
+size_t TextBytes(const v1::TokenizeRequest& message) {
+  return message.has_chat() ? message.chat().ByteSizeLong()
+                            : message.text().size();
 }
 
 absl::Status CheckModelName(const ServedModel& model, std::string_view name) {

@@ -1,6 +1,7 @@
 #ifndef SERVER_REQUEST_H_
 #define SERVER_REQUEST_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -26,11 +27,17 @@ absl::StatusOr<Request> ToRequest(const ServedModel& model,
                                   const v1::ScoreRequest& message,
                                   absl::Time deadline);
 
+// Of what is to be encoded: 0 where the prompt is ids.
+size_t TextBytes(const v1::GenerateRequest& message);
+size_t TextBytes(const v1::ScoreRequest& message);
+size_t TextBytes(const v1::TokenizeRequest& message);
+
 // What the client set, for FitRequest.
 std::optional<uint32_t> MaxTokensOf(const v1::GenerateRequest& message);
 std::optional<uint32_t> MaxTokensOf(const v1::ScoreRequest& message);
 
-// Exactly the ids that Generate would run.
+// Exactly the ids that Generate would run; texts too long for it are refused
+// too.
 absl::StatusOr<std::vector<int32_t>> ToTokens(
     const ServedModel& model, const v1::TokenizeRequest& message);
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,25 +21,29 @@ struct RequestLog {
   RequestId id = 0;         // 0: refused before the engine had it
   std::string label;        // the client's words, any text
   std::string strategy;     // canonical; empty where refused
-  int num_sequences = 0;
+  int num_sequences = 0;    // 0: refused
   int prompt_tokens = 0;
-  int generated_tokens = 0;  // of all sequences
-  int64_t kv_bytes = 0;  // the sum of what each sequence held at its largest
-  double queue_seconds = 0;  // these three: of the first sequence that ended
-  double prefill_seconds = 0;
-  double decode_seconds = 0;
-  absl::Duration total;  // arrival to end of stream
+  int generated_tokens = 0;  // of all sequences, as far as they came
+  // These three: of the first sequence that ended by itself.
+  std::optional<double> queue_seconds;
+  std::optional<double> prefill_seconds;
+  std::optional<double> decode_seconds;
+  int num_ended = 0;              // sequences, by themselves
+  int64_t kv_bytes_of_ended = 0;  // the sum of what each held at its largest
+  absl::Duration total;           // arrival to end of stream
   absl::Status status;
 };
 
 // Called on gRPC's threads, several at once; must not block long.
 using RequestLogger = std::function<void(const RequestLog&)>;
 
-// Starts the line of an accepted request.  The id and the outcome are not known
-// yet.
-RequestLog StartLog(std::string_view method, const Request& request);
+// The line of a call that has just come.  `method`: a literal.
+RequestLog StartLog(std::string_view method, const std::string& label);
 
-// Adds what one of its sequences cost.
+// Adds what an accepted request asks for.
+void Describe(const Request& request, RequestLog* log);
+
+// Adds what one of its sequences cost when it had ended, but for its tokens.
 void AddUsage(const Usage& usage, RequestLog* log);
 
 }  // namespace strata

@@ -19,7 +19,8 @@ namespace {
 // a model tells apart: sampling is greedy, without the overflow.
 constexpr float kSmallestTemperature = 1e-5f;
 
-absl::Status OutOfRange(const std::string& field, double value,
+template <typename Number>
+absl::Status OutOfRange(const std::string& field, Number value,
                         const std::string& allowed) {
   return absl::InvalidArgumentError(
       absl::StrCat(field, " is ", value, ", must be ", allowed));

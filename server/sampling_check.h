@@ -26,9 +26,9 @@ absl::Status CheckStopping(int vocab_size, const Tokenizer* tokenizer,
                            std::optional<uint32_t> max_tokens,
                            Stopping* stopping);
 
-// That some token may be sampled before min_tokens are there: not if only tokens
-// are allowed that end the text.  `eos_ids`: those of the model.  REQUIRES: both
-// were checked.
+// That some token may be sampled before min_tokens are there: not if only
+// tokens are allowed that end the text.  `eos_ids`: those of the model.
+// REQUIRES: both were checked.
 absl::Status CheckSomeTokenRemains(const Sampling& sampling,
                                    const Stopping& stopping,
                                    const std::vector<int32_t>& eos_ids);

@@ -9,30 +9,38 @@ namespace strata {
 
 std::shared_ptr<ScoreCall> ScoreCall::Create(
     grpc::CallbackServerContext* context, v1::ScoreResponse* response,
-    const std::vector<int32_t>& tokens, const RequestLogger* logger,
-    RequestLog log) {
+    const RequestLogger* logger, RequestLog log) {
   std::shared_ptr<ScoreCall> call(
-      new ScoreCall(context, response, tokens, logger, std::move(log)));
+      new ScoreCall(context, response, logger, std::move(log)));
   call->grpc_reference_ = call;
   return call;
 }
 
 ScoreCall::ScoreCall(grpc::CallbackServerContext* context,
-                     v1::ScoreResponse* response,
-                     const std::vector<int32_t>& tokens,
-                     const RequestLogger* logger, RequestLog log)
+                     v1::ScoreResponse* response, const RequestLogger* logger,
+                     RequestLog log)
     : context_(context),
       response_(response),
       logger_(logger),
       arrival_(absl::Now()),
-      log_(std::move(log)) {
-  response_->mutable_token_ids()->Add(tokens.begin(), tokens.end());
+      log_(std::move(log)) {}
+
+void ScoreCall::Admit(const Request& request) {
+  Describe(request, &log_);
+  response_->mutable_token_ids()->Add(request.prompt.begin(),
+                                      request.prompt.end());
 }
 
 void ScoreCall::OnceSubmitted(RequestId id,
                               std::function<void()> ask_to_cancel) {
-  id_ = id;
-  ask_to_cancel_ = std::move(ask_to_cancel);
+  cancel_.Connect(std::move(ask_to_cancel));
+  {
+    absl::MutexLock lock(&mu_);
+    id_ = id;
+    is_submitted_ = true;
+    if (!is_ended_) return;
+  }
+  Finish(ToFinalStatus(log_.status, context_));
 }
 
 void ScoreCall::OnDelta(SequenceDelta delta) {
@@ -49,15 +57,22 @@ void ScoreCall::OnDelta(SequenceDelta delta) {
 }
 
 void ScoreCall::OnEnd(absl::Status status) {
-  const grpc::Status final_status = ToFinalStatus(status, context_);
   log_.status = std::move(status);
-  Finish(final_status);
+  {
+    absl::MutexLock lock(&mu_);
+    is_ended_ = true;
+    if (!is_submitted_) return;
+  }
+  Finish(ToFinalStatus(log_.status, context_));
 }
 
 void ScoreCall::OnDone() {
   const std::shared_ptr<ScoreCall> last = std::move(grpc_reference_);
   if (!*logger_) return;
-  log_.id = id_;
+  {
+    absl::MutexLock lock(&mu_);
+    log_.id = id_;
+  }
   log_.total = absl::Now() - arrival_;
   (*logger_)(log_);
 }

@@ -8,10 +8,13 @@
 #include <memory>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "core/token_sink.h"
 #include "proto/strata.pb.h"
+#include "server/cancel_relay.h"
 #include "server/request_log.h"
 
 namespace strata {
@@ -20,15 +23,14 @@ namespace strata {
 // by gRPC until OnDone and by the engine until OnEnd, whichever is later.
 class ScoreCall final : public grpc::ServerUnaryReactor, public TokenSink {
  public:
-  // `logger` outlives the call.  `tokens`: those that are scored.
+  // `logger` outlives the call.
   static std::shared_ptr<ScoreCall> Create(grpc::CallbackServerContext* context,
                                            v1::ScoreResponse* response,
-                                           const std::vector<int32_t>& tokens,
                                            const RequestLogger* logger,
                                            RequestLog log);
 
-  // Before the call is given back to gRPC.  `ask_to_cancel` may be called also
-  // after OnEnd.
+  // As of TokenStream.
+  void Admit(const Request& request);
   void OnceSubmitted(RequestId id, std::function<void()> ask_to_cancel);
 
   void OnDelta(SequenceDelta delta) override;
@@ -36,10 +38,9 @@ class ScoreCall final : public grpc::ServerUnaryReactor, public TokenSink {
 
  private:
   ScoreCall(grpc::CallbackServerContext* context, v1::ScoreResponse* response,
-            const std::vector<int32_t>& tokens, const RequestLogger* logger,
-            RequestLog log);
+            const RequestLogger* logger, RequestLog log);
 
-  void OnCancel() override { ask_to_cancel_(); }
+  void OnCancel() override { cancel_.Cancel(); }
   void OnDone() override;
 
   // These two are gRPC's, valid until OnDone.
@@ -47,10 +48,15 @@ class ScoreCall final : public grpc::ServerUnaryReactor, public TokenSink {
   v1::ScoreResponse* const response_;
   const RequestLogger* const logger_;
   const absl::Time arrival_;
-  std::function<void()> ask_to_cancel_;
+  CancelRelay cancel_;
   std::shared_ptr<ScoreCall> grpc_reference_;  // until OnDone
-  RequestId id_ = 0;
-  RequestLog log_;  // the engine's until OnEnd
+  RequestLog log_;  // the engine's from Submit to OnEnd
+
+  absl::Mutex mu_;
+  RequestId id_ ABSL_GUARDED_BY(mu_) = 0;
+  // The two that Finish waits for.
+  bool is_submitted_ ABSL_GUARDED_BY(mu_) = false;
+  bool is_ended_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace strata

@@ -31,11 +31,9 @@ TokenStream::TokenStream(grpc::CallbackServerContext* context,
       arrival_(absl::Now()),
       log_(std::move(log)) {}
 
-void TokenStream::OnceSubmitted(RequestId id,
-                                std::function<void()> ask_to_cancel) {
-  ask_to_cancel_ = std::move(ask_to_cancel);
+void TokenStream::Admit(const Request& request) {
   absl::MutexLock lock(&mu_);
-  log_.id = id;
+  Describe(request, &log_);
 }
 
 template <typename Change>
@@ -69,7 +67,18 @@ void TokenStream::Advance(Change change) {
   Finish(status);
 }
 
+void TokenStream::OnceSubmitted(RequestId id,
+                                std::function<void()> ask_to_cancel) {
+  // First: `this` may be gone after Advance.
+  cancel_.Connect(std::move(ask_to_cancel));
+  Advance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    log_.id = id;
+    is_pinned_ = false;
+  });
+}
+
 void TokenStream::Queue(SequenceDelta delta) {
+  log_.generated_tokens += static_cast<int>(delta.tokens.size());
   if (delta.end.has_value()) AddUsage(delta.end->usage, &log_);
   if (is_broken_) return;
   if (queue_.size() >= options_.max_queued) {
@@ -109,7 +118,7 @@ void TokenStream::CancelIfStalled(absl::Time now) {
         now - write_began_ < options_.stall_limit) {
       return;
     }
-    is_pinned_ = true;  // no Finish, so no OnDone, until TryCancel is over
+    is_pinned_ = true;  // until TryCancel is over
   }
   // May call OnWriteDone and OnCancel on this thread: not under the lock.
   context_->TryCancel();

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "core/token_sink.h"
 #include "proto/strata.pb.h"
+#include "server/cancel_relay.h"
 #include "server/request_log.h"
 
 namespace strata {
@@ -44,8 +45,11 @@ class TokenStream final : public grpc::ServerWriteReactor<v1::GenerateResponse>,
       grpc::CallbackServerContext* context, const Options& options,
       RequestLog log);
 
-  // Before the stream is given to gRPC.  `ask_to_cancel` may be called more
-  // than once, also after OnEnd.
+  // Before the engine has the request.
+  void Admit(const Request& request);
+  // Once, on any thread: the engine has the request, or the call was refused
+  // (id 0).  Until then the client is given nothing.  `ask_to_cancel` may be
+  // called more than once, also after OnEnd.
   void OnceSubmitted(RequestId id, std::function<void()> ask_to_cancel);
 
   // Cancels the call if its reader has taken nothing for the limit.
@@ -59,7 +63,7 @@ class TokenStream final : public grpc::ServerWriteReactor<v1::GenerateResponse>,
               RequestLog log);
 
   void OnWriteDone(bool ok) override;
-  void OnCancel() override { ask_to_cancel_(); }
+  void OnCancel() override { cancel_.Cancel(); }
   void OnDone() override;
 
   // Changes the state under the lock, then starts the one operation that the
@@ -72,14 +76,15 @@ class TokenStream final : public grpc::ServerWriteReactor<v1::GenerateResponse>,
   grpc::CallbackServerContext* const context_;  // valid until OnDone
   const Options& options_;
   const absl::Time arrival_;
-  std::function<void()> ask_to_cancel_;
+  CancelRelay cancel_;
   std::shared_ptr<TokenStream> grpc_reference_;  // until OnDone
 
   absl::Mutex mu_;
   std::deque<SequenceDelta> queue_ ABSL_GUARDED_BY(mu_);
   bool is_writing_ ABSL_GUARDED_BY(mu_) = false;
   bool is_broken_ ABSL_GUARDED_BY(mu_) = false;  // no later write can succeed
-  bool is_pinned_ ABSL_GUARDED_BY(mu_) = false;  // context_ is in use
+  // No Finish, so no OnDone: not submitted yet, or context_ is in use.
+  bool is_pinned_ ABSL_GUARDED_BY(mu_) = true;
   absl::Time write_began_ ABSL_GUARDED_BY(mu_);
   std::optional<absl::Status> status_ ABSL_GUARDED_BY(mu_);
   RequestLog log_ ABSL_GUARDED_BY(mu_);

@@ -1,5 +1,6 @@
 #include "server/inference_service.h"
 
+#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "monitoring/metrics_page.h"
 #include "tests/monitoring/scraped_metrics.h"
 #include "tests/server/tiny_server.h"
@@ -28,11 +30,40 @@ v1::GenerateRequest Endless(const std::string& label) {
   return request;
 }
 
-double Rejected(TinyServer& server, const std::string& reason) {
+ScrapedMetrics Scrape(TinyServer& server) {
   MetricsPage page;
   page.Publish(server.served.tiny.metrics.get());
-  return ScrapedMetrics(page.Render())
-      .Sum("strata_request_rejected_total", {"reason=\"" + reason + "\""});
+  return ScrapedMetrics(page.Render());
+}
+
+double Rejected(TinyServer& server, const std::string& reason) {
+  return Scrape(server).Sum("strata_request_rejected_total",
+                            {"reason=\"" + reason + "\""});
+}
+
+double Finished(TinyServer& server, const std::string& reason) {
+  return Scrape(server).Sum("strata_request_finished_total",
+                            {"finished_reason=\"" + reason + "\""});
+}
+
+// Calls a method, by its full name, with any bytes.
+grpc::Status CallWithBytes(const std::shared_ptr<grpc::Channel>& channel,
+                           const std::string& method,
+                           const std::string& bytes) {
+  grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer> stub(channel);
+  const grpc::Slice slice(bytes);
+  const grpc::ByteBuffer request(&slice, 1);
+  grpc::ByteBuffer response;
+  grpc::ClientContext context;
+  grpc::Status status;
+  absl::Notification done;
+  stub.UnaryCall(&context, method, grpc::StubOptions(), &request, &response,
+                 [&](grpc::Status s) {
+                   status = s;
+                   done.Notify();
+                 });
+  done.WaitForNotification();
+  return status;
 }
 
 TEST(InferenceServiceTest, StreamsTheGoldenTokensOfEveryStrategy) {
@@ -100,6 +131,14 @@ TEST(InferenceServiceTest, CancelFreesTheRequest) {
   }
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
   server.WaitUntilIdle();
+  const RequestLog log = server.Logs(1).at(0);
+  EXPECT_TRUE(absl::IsCancelled(log.status)) << log.status;
+  EXPECT_EQ(log.num_sequences, 1);
+  EXPECT_GT(log.generated_tokens, 0);
+  EXPECT_LT(log.generated_tokens, 250);
+  EXPECT_EQ(log.num_ended, 0);
+  EXPECT_FALSE(log.queue_seconds.has_value());
+  EXPECT_EQ(Finished(server, "cancelled"), 1);
 }
 
 TEST(InferenceServiceTest, ADeadlineFreesTheRequest) {
@@ -115,6 +154,56 @@ TEST(InferenceServiceTest, ADeadlineFreesTheRequest) {
               grpc::StatusCode::DEADLINE_EXCEEDED);
     server.WaitUntilIdle();
   }
+}
+
+// gRPC, too, looks at the deadline, and cancels.
+TEST(InferenceServiceTest, ADeadlineIsNoCancel) {
+  TinyServer server;
+  constexpr int kNumCalls = 30;
+  for (int i = 0; i < kNumCalls; ++i) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::milliseconds(20));
+    v1::GenerateRequest request = Endless("x");
+    request.set_num_sequences(32);
+    std::vector<Generated> generated;
+    EXPECT_EQ(server.Generate(request, &generated, &context).error_code(),
+              grpc::StatusCode::DEADLINE_EXCEEDED);
+    server.WaitUntilIdle();
+  }
+  for (const RequestLog& log : server.Logs(kNumCalls)) {
+    EXPECT_TRUE(absl::IsDeadlineExceeded(log.status)) << log.status;
+  }
+  EXPECT_EQ(Finished(server, "deadline"), kNumCalls);
+  EXPECT_EQ(Finished(server, "cancelled"), 0);
+}
+
+TEST(InferenceServiceTest, MessagesThatCannotBeParsedAreRefusedWithAText) {
+  TinyServer server;
+  const std::vector<std::string> methods = {
+      "Inference/Generate",   "Inference/Score", "Inference/Tokenize",
+      "Inference/Detokenize", "Inference/Abort", "Inference/GetModel",
+      "Inference/GetLoad",    "Admin/SetPolicy", "Admin/SwitchStrategy"};
+  for (const std::string& method : methods) {
+    const grpc::Status status =
+        CallWithBytes(server.channel, "/strata.v1." + method, "\xff\xff\xff");
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT)
+        << method;
+    EXPECT_NE(status.error_message(), "") << method;
+  }
+  EXPECT_EQ(Rejected(server, "invalid"), 7);
+  const std::vector<RequestLog> logs = server.Logs(7);
+  for (int i = 0; i < 7; ++i) {
+    EXPECT_EQ("Inference/" + std::string(logs[i].method), methods[i]);
+    EXPECT_TRUE(absl::IsInvalidArgument(logs[i].status));
+  }
+  // Field 1, Generate's model: not UTF-8.
+  const grpc::Status status =
+      CallWithBytes(server.channel, "/strata.v1.Inference/Generate",
+                    std::string("\x0a\x02\xc3\x28", 4));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message(), "");
+  EXPECT_TRUE(server.Generate(TinyServer::Greedy({3}, "full", 2)).ok());
 }
 
 TEST(InferenceServiceTest, AbortEndsTheStreamWell) {
@@ -364,8 +453,10 @@ TEST(InferenceServiceTest, LogsEveryCallOnce) {
   EXPECT_EQ(served.prompt_tokens, 3);
   EXPECT_EQ(served.generated_tokens, 12);
   EXPECT_TRUE(served.status.ok());
+  EXPECT_EQ(served.num_ended, 2);
+  EXPECT_GT(served.kv_bytes_of_ended, 0);
   EXPECT_GE(absl::ToDoubleSeconds(served.total),
-            served.queue_seconds + served.prefill_seconds);
+            *served.queue_seconds + *served.prefill_seconds);
   request.set_top_logprobs(99);
   ASSERT_FALSE(server.Generate(request).ok());
   const RequestLog refused = server.Logs(2).at(1);

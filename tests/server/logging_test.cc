@@ -25,9 +25,11 @@ TEST(LoggingTest, TextLine) {
                            {"seconds", 1.5},
                            {"layers", 30},
                            {"bytes", uint64_t{1} << 40},
+                           {"unknown", std::optional<double>()},
+                           {"known", std::optional<int>(0)},
                            {"warm", true}}),
             "2026-11-29T19:05:56.007Z INFO ready grpc=127.0.0.1:8001 "
-            "seconds=1.5 layers=30 bytes=1099511627776 warm=true\n");
+            "seconds=1.5 layers=30 bytes=1099511627776 known=0 warm=true\n");
 }
 
 TEST(LoggingTest, JsonLine) {

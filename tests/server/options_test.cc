@@ -38,6 +38,7 @@ TEST(OptionsTest, NamedStrategies) {
   EXPECT_FALSE(ParseNamedStrategies("half").ok());
   EXPECT_FALSE(ParseNamedStrategies("=every=2").ok());
   EXPECT_FALSE(ParseNamedStrategies("half=").ok());
+  EXPECT_FALSE(ParseNamedStrategies("a=full;a=full").ok());
 }
 
 TEST(OptionsTest, ModelNameIsTheLastPartOfThePath) {

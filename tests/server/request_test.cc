@@ -285,6 +285,9 @@ TEST_F(RequestTest, CountsAreBounded) {
   ExpectInvalid([](v1::GenerateRequest* m) { m->set_top_logprobs(21); },
                 "top_logprobs is 21, must be at most 20");
   ExpectInvalid(
+      [](v1::GenerateRequest* m) { m->set_top_logprobs(4294967295u); },
+      "top_logprobs is 4294967295, must be at most 20");
+  ExpectInvalid(
       [](v1::GenerateRequest* m) { m->set_request_id(std::string(257, 'r')); },
       "request_id");
 }

@@ -38,9 +38,8 @@ class TinyServer {
     builder.RegisterService(&inference_);
     builder.RegisterService(&admin_);
     server_ = builder.BuildAndStart();
-    const auto channel =
-        grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
-                            grpc::InsecureChannelCredentials());
+    channel = grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
+                                  grpc::InsecureChannelCredentials());
     inference = v1::Inference::NewStub(channel);
     admin = v1::Admin::NewStub(channel);
     state.Publish(&served.model);
@@ -117,6 +116,7 @@ class TinyServer {
 
   ServedTinyModel served;
   ServingState state;
+  std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::Inference::Stub> inference;
   std::unique_ptr<v1::Admin::Stub> admin;
 

@@ -33,7 +33,8 @@ SequenceDelta Count(int index, int count) {
 // Counts to the prompt's length at num_sequences indices in turn, then ends
 // with the status whose code `model` spells; a cancelled stream ends with
 // CANCELLED.  Each call runs on a thread of its own, as the engine's thread
-// would; parse_special: on gRPC's, before the stream is handed over.
+// would, and is submitted there; parse_special: on gRPC's, before the stream is
+// handed over.
 class CountingService final : public v1::Inference::CallbackService {
  public:
   ~CountingService() override {
@@ -46,11 +47,11 @@ class CountingService final : public v1::Inference::CallbackService {
     ++num_started_;
     auto cancelled = std::make_shared<std::atomic<bool>>(false);
     const auto stream = TokenStream::Create(context, options_, RequestLog());
-    stream->OnceSubmitted(7, [cancelled] { *cancelled = true; });
     const int count = static_cast<int>(request->text().size());
     const int n = static_cast<int>(request->num_sequences());
     const auto code = static_cast<absl::StatusCode>(request->priority());
     const auto produce = [=, this] {
+      stream->OnceSubmitted(7, [cancelled] { *cancelled = true; });
       for (int i = 0; i < count && !*cancelled; ++i) {
         for (int index = 0; index < n; ++index) {
           SequenceDelta delta = Count(index, i);

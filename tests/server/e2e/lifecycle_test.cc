@@ -152,6 +152,31 @@ TEST(LifecycleTest, WhatIsLeftAfterTheDrainIsCut) {
   EXPECT_EQ(server.Wait(), 0);
 }
 
+TEST(LifecycleTest, IdleConnectionsDoNotHoldTheEndUp) {
+  ServerProcess server({kTiny});
+  ASSERT_TRUE(server.WaitUntilListening()) << server.Log();
+  // Answers nothing, not even to GOAWAY.
+  const std::string& grpc = server.grpc_address();
+  SlowConnections idle(grpc, 3, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+  Client client(grpc);
+  client.GetLoad();
+  const absl::Time begin = absl::Now();
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 0);
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(3));
+}
+
+TEST(LifecycleTest, SlowHttpConnectionsDoNotHideThatItLives) {
+  ServerProcess server({kTiny});
+  ASSERT_TRUE(server.WaitUntilListening()) << server.Log();
+  for (const char* begun : {"", "GET /heal", "GET / HTTP/1.1\r\nHost: x\r\n"}) {
+    SlowConnections slow(server.http_address(), 100, begun);
+    const absl::Time begin = absl::Now();
+    EXPECT_EQ(HttpGet(server.http_address(), "/health/live").status, 200);
+    EXPECT_LT(absl::Now() - begin, absl::Seconds(3)) << begun;
+  }
+}
+
 TEST(LifecycleTest, SecondSignalEndsItAtOnce) {
   ServerProcess server({"--model=" + ZeroModel().Write("slow"),
                         "--kv_memory=512MiB", "--drain_timeout=1h"});

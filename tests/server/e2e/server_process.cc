@@ -168,6 +168,25 @@ HttpAnswer HttpRequest(const std::string& address, const std::string& request) {
   return answer;
 }
 
+SlowConnections::SlowConnections(const std::string& address, int count,
+                                 const std::string& begun) {
+  int port = 0;
+  STRATA_CHECK(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+  const sockaddr_in to = Loopback(port);
+  for (int i = 0; i < count; ++i) {
+    fds_.push_back(socket(AF_INET, SOCK_STREAM, 0));
+    EXPECT_EQ(connect(fds_.back(), reinterpret_cast<const sockaddr*>(&to),
+                      sizeof(to)),
+              0);
+    EXPECT_EQ(send(fds_.back(), begun.data(), begun.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(begun.size()));
+  }
+}
+
+SlowConnections::~SlowConnections() {
+  for (const int fd : fds_) close(fd);
+}
+
 HttpAnswer HttpGet(const std::string& address, const std::string& path) {
   return HttpRequest(
       address, absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: x\r\n\r\n"));

@@ -56,6 +56,19 @@ struct HttpAnswer {
 HttpAnswer HttpRequest(const std::string& address, const std::string& request);
 HttpAnswer HttpGet(const std::string& address, const std::string& path);
 
+// Connections that send `begun` and then nothing more, until destroyed.
+class SlowConnections {
+ public:
+  SlowConnections(const std::string& address, int count,
+                  const std::string& begun);
+  ~SlowConnections();
+  SlowConnections(const SlowConnections&) = delete;
+  SlowConnections& operator=(const SlowConnections&) = delete;
+
+ private:
+  std::vector<int> fds_;
+};
+
 }  // namespace strata
 
 #endif  // TESTS_SERVER_E2E_SERVER_PROCESS_H_

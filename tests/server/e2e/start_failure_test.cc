@@ -93,12 +93,14 @@ TEST(StartFailureTest, FlagsAreNamed) {
            {"--threads=-1", "--threads"},
            {"--kv_memory=1GB", "--kv_memory"},
            {"--kv_memory=100", "one page of this model needs"},
+           {"--kv_memory=1000000GiB", "at most 2147483647 pages of "},
            {"--max_sequences=0", "--max_sequences"},
            {"--max_batched_tokens=63", "--max_sequences (64)"},
            {"--max_model_len=100000", "the model was made for 256 positions"},
            {"--default_strategy=every=0", "--default_strategy=every=0"},
            {"--strategies=Half=every=2", "--strategies=Half=every=2"},
            {"--strategies=half", "NAME=SPEC"},
+           {"--strategies=a=full;a=full", "\"a\" is named twice"},
            {"--strategies=half=leaders=1", "--strategies=half=leaders=1"},
            {"--max_message_mib=0", "--max_message_mib"},
            {"--drain_timeout=-1s", "--drain_timeout"},
@@ -131,10 +133,21 @@ TEST(StartFailureTest, ConfigFile) {
   EXPECT_THAT(FailureOf({flag, kTiny}), HasSubstr(path + ":2: "));
   write("host: [a, b]\n");
   EXPECT_THAT(FailureOf({flag, kTiny}), HasSubstr(path + ":1: "));
+  write("strategies: {half: \"every=2;q=full\"}\n");
+  EXPECT_THAT(FailureOf({flag, kTiny}), HasSubstr(path + ":1: "));
+  write("strategies:\n  h=every=2;q: full\n");
+  EXPECT_THAT(FailureOf({flag, kTiny}), HasSubstr(path + ":2: "));
+  write("strategies: {third: leaders=0,2,5}\n");
+  EXPECT_THAT(FailureOf({flag, kTiny}), HasSubstr("in quotes"));
   write("host: a: b\n");
   EXPECT_THAT(FailureOf({flag, kTiny}), HasSubstr(path + ":"));
   EXPECT_THAT(FailureOf({"--config=/nonexistent.yaml"}),
               HasSubstr("/nonexistent.yaml: cannot be read"));
+  EXPECT_THAT(FailureOf({"--config=/tmp"}), HasSubstr("/tmp: cannot be read"));
+  write("");  // says nothing, like a file of comments
+  EXPECT_THAT(FailureOf({flag}), HasSubstr("--model is needed"));
+  write("# nothing\n");
+  EXPECT_THAT(FailureOf({flag}), HasSubstr("--model is needed"));
 
   // The command line wins.
   write("page_tokens: 17\n");
@@ -146,6 +159,12 @@ TEST(StartFailureTest, ConfigFile) {
   ServerProcess server({"--page_tokens=32", flag, kTiny});
   ASSERT_TRUE(server.WaitUntilListening()) << server.Log();
   EXPECT_THAT(server.Log(), HasSubstr("default_strategy=every=4"));
+}
+
+TEST(StartFailureTest, VersionIsTheProgramsOwn) {
+  ServerProcess server({"--version"});
+  EXPECT_EQ(server.Wait(), 0);
+  EXPECT_THAT(server.out(), testing::MatchesRegex("strata_server [0-9.]+\n"));
 }
 
 TEST(StartFailureTest, HelpIsNoFailure) {

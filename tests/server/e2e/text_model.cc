@@ -46,12 +46,12 @@ void FillRandom(const std::string& path) {
 
 }  // namespace
 
-std::string WriteTextModel(const std::string& name) {
+std::string WriteTextModel(const std::string& name, int max_positions) {
   const ZeroModel shape = {.hidden = 64,
                            .intermediate = 96,
                            .layers = 4,
                            .vocab = 1013,
-                           .max_positions = 1024};
+                           .max_positions = max_positions};
   const std::string directory = shape.Write(name);
   FillRandom(directory + "/model.safetensors");
   std::filesystem::copy_file(kTokenizer, directory + "/tokenizer.json",

@@ -13,7 +13,7 @@ inline constexpr int kTextModelImEnd = 1002;
 inline constexpr int kTextModelEndOfText = 1000;
 
 // Writes it; returns the directory.
-std::string WriteTextModel(const std::string& name);
+std::string WriteTextModel(const std::string& name, int max_positions = 1024);
 
 }  // namespace strata
 
