@@ -78,9 +78,11 @@ void Connection::Authorize(grpc::ClientContext* context) const {
 
 std::string Connection::ErrorLine(const grpc::Status& status) const {
   if (NobodyThere(status)) {
-    return absl::StrCat("UNAVAILABLE: nothing answers at ", address_,
-                        "; is the server running? ./strata serve "
-                        "--model=FILE.gguf starts one, ./strata up a demo");
+    return absl::StrCat(
+        "UNAVAILABLE: no gRPC server answers at ", address_, " (",
+        absl::StrReplaceAll(status.error_message(), {{"\n", " "}}),
+        "); is it running? ./strata serve --model=FILE.gguf starts one, "
+        "./strata up a demo");
   }
   return absl::StrCat(
       CodeName(status.error_code()), ": ",

@@ -25,8 +25,6 @@
 ABSL_FLAG(std::string, strategy, "",
           "full, every=N, keep=R, prefix=K, leaders=0,..., sources=0,... or a "
           "registered name; empty: the server's default");
-ABSL_FLAG(std::string, floor, "",
-          "strategy that the server may switch to under memory pressure");
 ABSL_FLAG(uint32_t, max_tokens, 256, "most tokens to generate");
 ABSL_FLAG(std::optional<float>, temperature, std::nullopt,
           "0: greedy; unset: the server's default");
@@ -61,7 +59,6 @@ int Fail(const std::string& line) {
 // False: a stop string has a bad escape; `*error` says which.
 bool RequestFromFlags(v1::GenerateRequest* request, std::string* error) {
   request->mutable_strategy()->set_spec(absl::GetFlag(FLAGS_strategy));
-  request->mutable_strategy()->set_floor(absl::GetFlag(FLAGS_floor));
   v1::Sampling* sampling = request->mutable_sampling();
   if (auto v = absl::GetFlag(FLAGS_temperature)) sampling->set_temperature(*v);
   if (auto v = absl::GetFlag(FLAGS_top_p)) sampling->set_top_p(*v);

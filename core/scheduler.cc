@@ -91,8 +91,9 @@ void Scheduler::Plan(absl::Time now, BatchPlan* plan) {
   plan->Clear();
   int budget = options_.max_batched_tokens;
   PlanDecoding(now, &budget, plan);
+  while (AdmitNext() != nullptr) {
+  }
   PlanPrompts(now, &budget, plan);
-  PlanAdmitted(now, &budget, plan);
   OrderByStrategy(plan);
 }
 
@@ -105,22 +106,28 @@ void Scheduler::Commit(const BatchPlan& plan) {
 void Scheduler::PlanDecoding(absl::Time now, int* budget, BatchPlan* plan) {
   for (Sequence* sequence : running_) {
     if (*budget == 0) return;
-    if (IsDecoding(*sequence)) PlanChunk(now, sequence, budget, plan);
+    if (IsDecoding(*sequence)) PlanChunk(now, sequence, 1, budget, plan);
   }
 }
 
 void Scheduler::PlanPrompts(absl::Time now, int* budget, BatchPlan* plan) {
+  prompts_.clear();
   for (Sequence* sequence : running_) {
-    if (*budget == 0) return;
-    if (!IsDecoding(*sequence)) PlanChunk(now, sequence, budget, plan);
+    if (!IsDecoding(*sequence)) prompts_.push_back(sequence);
   }
-}
-
-void Scheduler::PlanAdmitted(absl::Time now, int* budget, BatchPlan* plan) {
-  while (*budget > 0) {
-    Sequence* const sequence = AdmitNext();
-    if (sequence == nullptr) return;
-    PlanChunk(now, sequence, budget, plan);
+  if (prompts_.empty()) return;
+  const Sequence* const oldest = prompts_[0];
+  int kept_for_oldest = std::max(1, *budget / kOldestPromptShare);
+  std::sort(prompts_.begin(), prompts_.end(),
+            [](const Sequence* a, const Sequence* b) {
+              if (a->num_pending() != b->num_pending()) {
+                return a->num_pending() < b->num_pending();
+              }
+              return a->ticket.number < b->ticket.number;
+            });
+  for (Sequence* sequence : prompts_) {
+    if (sequence == oldest) kept_for_oldest = 0;
+    PlanChunk(now, sequence, *budget - kept_for_oldest, budget, plan);
   }
 }
 
@@ -143,9 +150,9 @@ Sequence* Scheduler::AdmitNext() {
   return nullptr;
 }
 
-void Scheduler::PlanChunk(absl::Time now, Sequence* sequence, int* budget,
-                          BatchPlan* plan) {
-  const int num_rows = std::min(*budget, sequence->num_pending());
+void Scheduler::PlanChunk(absl::Time now, Sequence* sequence, int max_rows,
+                          int* budget, BatchPlan* plan) {
+  const int num_rows = std::min(max_rows, sequence->num_pending());
   if (num_rows <= 0) return;  // all of it was run, and it was not removed yet
   const int64_t end = int64_t{sequence->num_cached} + num_rows;
   while (int64_t{sequence->pages.num_blocks()} * options_.page_tokens < end) {

@@ -38,6 +38,7 @@ class Scheduler {
   static constexpr absl::Duration kPriorityDelay = absl::Seconds(10);
   static constexpr int kMaxPriority = 100;  // beyond +-this all are alike
   static constexpr int kMaxBypass = 16;
+  static constexpr int kOldestPromptShare = 4;  // one part in so many of the rows that prompts have
   static constexpr int kMaxLookahead = 16;  // waiting sequences looked at after one that does not fit
 
   // `pool` outlives this.  REQUIRES: all options > 0.
@@ -56,8 +57,10 @@ class Scheduler {
   // No effect on one that is.
   void Remove(Sequence* sequence);
 
-  // Admits what fits and fills `plan`: every decoding sequence one row, then prompt chunks under the token budget, in
-  // order of admission.  Allocates the pages of the rows.  `plan` is empty only if nothing runs.
+  // Admits what fits and fills `plan`: every decoding sequence one row, then prompt chunks under the token budget, those
+  // with the least left first, so that a short request does not wait for a long prompt to end; but the prompt admitted
+  // first has its share in every step, so that it does not starve.  Allocates the pages of the rows.  `plan` is empty
+  // only if nothing runs.
   // (Decoding ones are never more than the budget: each came to decode by a row that they left over.)
   void Plan(absl::Time now, BatchPlan* plan);
 
@@ -82,8 +85,8 @@ class Scheduler {
   // These take what they plan off *budget, the rows that the step may still have.
   void PlanDecoding(absl::Time now, int* budget, BatchPlan* plan);
   void PlanPrompts(absl::Time now, int* budget, BatchPlan* plan);
-  void PlanAdmitted(absl::Time now, int* budget, BatchPlan* plan);
-  void PlanChunk(absl::Time now, Sequence* sequence, int* budget, BatchPlan* plan);
+  // REQUIRES: max_rows <= *budget.
+  void PlanChunk(absl::Time now, Sequence* sequence, int max_rows, int* budget, BatchPlan* plan);
 
   // Promises it the pages until its end and makes it run, or changes nothing and returns false.
   bool TryAdmit(Sequence* sequence);
@@ -99,7 +102,9 @@ class Scheduler {
   std::vector<Sequence*> running_;
   absl::flat_hash_map<uint64_t, Sequence*> donors_;  // running ones named by Release, by number
 
-  std::vector<KvPool::PageId> block_;  // kept for its memory
+  // Kept between steps for their memory.
+  std::vector<Sequence*> prompts_;
+  std::vector<KvPool::PageId> block_;
 };
 
 }  // namespace strata

@@ -37,8 +37,12 @@ start_server() {
   trap 'exit 143' TERM
   say "Starting the server"
   : >"$RUN_DIR/stdout"
-  "$(binary_of //server:strata_server)" "$@" >"$RUN_DIR/stdout" 2>"$RUN_DIR/server.log" &
+  # In a process group of its own: Ctrl-C reaches this script alone, which then
+  # lets the server drain.
+  set -m
+  "$(binary_of //server:strata_server)" "$@" >"$RUN_DIR/stdout" 2>"$RUN_DIR/server.log" </dev/null &
   SERVER_PID=$!
+  set +m
   local tries
   for ((tries = 0; tries < 1500; ++tries)); do
     grep -q '^listening ' "$RUN_DIR/stdout" && return 0
@@ -49,6 +53,7 @@ start_server() {
     sleep 0.2
   done
   tail -n 20 "$RUN_DIR/server.log" >&2
+  rm -rf "$RUN_DIR"
   die "the server did not come up; its log ends above"
 }
 
@@ -87,16 +92,24 @@ show_server() {
 up() {
   local check=0 argument flags=()
   for argument in "$@"; do
-    if [[ $argument == --check ]]; then check=1; else flags+=("$argument"); fi
+    case "$argument" in
+      --check) check=1 ;;
+      -h | --help) usage && return 0 ;;
+      *) flags+=("$argument") ;;
+    esac
   done
   if ((check)); then flags=(--grpc_port=0 --http_port=0 "${flags[@]}"); fi
+  # Mistakes show before the long part.
+  local model
+  model="$(flag_value model "" "${flags[@]}")"
+  [[ -z $model || -e $model ]] || die "--model=$model is not there"
+  check_ports "${flags[@]}"
   install_packages
   build "${BINARIES[@]}"
-  if [[ -z $(flag_value model "" "${flags[@]}") ]]; then
+  if [[ -z $model ]]; then
     fetch_model
     flags=("--model=$MODEL" "${flags[@]}")
   fi
-  check_ports "${flags[@]}"
   start_server "${flags[@]}"
   show_server
   if ((check)); then

@@ -112,7 +112,7 @@ TEST(ConnectionTest, SaysSoWhenNobodyAnswers) {
   const GenerationResult result = generator.Run(
       Request(1), "hi", "", PromptMode::kText, [](std::string_view) {});
   const std::string line = (*connection)->ErrorLine(result.status);
-  EXPECT_THAT(line, HasSubstr("is the server running? ./strata serve"));
+  EXPECT_THAT(line, HasSubstr("is it running? ./strata serve"));
   EXPECT_THAT(line, HasSubstr(address));
 }
 

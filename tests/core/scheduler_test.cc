@@ -96,6 +96,23 @@ TEST_F(SchedulerTest, PromptsComeInChunksUnderTheBudget) {
   EXPECT_EQ(b->num_generated(), 1);
 }
 
+TEST_F(SchedulerTest, AShortPromptDoesNotWaitForALongOneNorStarvesIt) {
+  Start({.max_batched_tokens = 8}, 1000);
+  Sequence* old = Add("full", 100, 4);
+  Step();
+  EXPECT_EQ(RowsOf(old), 8);
+  Sequence* a = Add("full", 5, 4);
+  Sequence* b = Add("full", 50, 4);
+  Step();
+  EXPECT_EQ(RowsOf(a), 5);
+  EXPECT_EQ(RowsOf(b), 1);
+  EXPECT_EQ(RowsOf(old), 2);
+  EXPECT_EQ(a->num_generated(), 1);
+  Step();  // a decodes: 7 rows are left, one of them is the oldest's
+  EXPECT_EQ(RowsOf(b), 6);
+  EXPECT_EQ(RowsOf(old), 1);
+}
+
 TEST_F(SchedulerTest, DecodingComesBeforePrompts) {
   Start({.max_batched_tokens = 4}, 100);
   Sequence* a = Add("full", 2, 8);
