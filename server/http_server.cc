@@ -32,11 +32,12 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
   std::unique_ptr<HttpServer> server(new HttpServer(host, std::move(pages)));
   const std::string address = JoinHostPort(host, port);
   const char* options[] = {"listening_ports", address.c_str(),
-                           // A connection occupies a thread: few, for one
-                           // request each, not for long.
-                           "num_threads", "8", "enable_keep_alive", "no",
-                           "request_timeout_ms", "2000", "connection_queue",
-                           "64", "max_request_size",
+                           // A connection occupies a thread, also one that says
+                           // nothing: many threads, which cost little while
+                           // idle, for one request each, not for long.
+                           "num_threads", "64", "enable_keep_alive", "no",
+                           "request_timeout_ms", "1000", "connection_queue",
+                           "256", "max_request_size",
                            "8192",  // bytes of request line and headers
                            nullptr};
   mg_callbacks callbacks = {};

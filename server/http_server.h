@@ -20,8 +20,9 @@ struct HttpResponse {
   std::string body;
 };
 
-// Answers GET and HEAD of a fixed set of pages, for probes and scrapers: a few
-// threads, small headers, short time limits, no files.
+// Answers GET and HEAD of a fixed set of pages, for probes and scrapers: small
+// headers, short time limits, no files; enough threads that some slow clients
+// do not keep the others waiting.
 class HttpServer {
  public:
   // By path.  Called on the server's threads, several at once.

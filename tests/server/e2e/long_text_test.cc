@@ -67,7 +67,7 @@ class LongTextTest : public testing::Test {
 };
 
 TEST_F(LongTextTest, HealthAndShortTextsAreAnsweredMeanwhile) {
-  StartHugeCalls(std::chrono::seconds(30));
+  StartHugeCalls(std::chrono::seconds(6));
   const auto health = grpc::health::v1::Health::NewStub(client_->channel());
   for (int i = 0; i < 20; ++i) {
     grpc::ClientContext context;
@@ -93,11 +93,6 @@ TEST_F(LongTextTest, TheEndDoesNotWaitForAllOfThem) {
   server_.Signal(SIGTERM);
   EXPECT_EQ(server_.Wait(), 0);
   EXPECT_LT(absl::Now() - begin, absl::Seconds(5));
-}
-
-TEST_F(LongTextTest, TextsThatCanFitNoContextAreRefused) {
-  EXPECT_EQ(Tokenize(std::string(60 << 20, ' '), std::chrono::seconds(20)),
-            StatusCode::INVALID_ARGUMENT);
 }
 
 TEST_F(LongTextTest, ACancelAtAnyMomentLeavesNothingBehind) {
