@@ -313,6 +313,13 @@ TEST_F(RequestTest, TextThatCannotFitIsRefusedBeforeItIsEncoded) {
         m->mutable_chat()->add_messages()->set_content(text);
       },
       "cannot fit the context");
+  v1::TokenizeRequest tokenize;
+  tokenize.set_text(text);
+  EXPECT_EQ(ToTokens(served_.model, tokenize).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  tokenize.mutable_chat()->add_messages()->set_content(text);
+  EXPECT_EQ(ToTokens(served_.model, tokenize).status().code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(Parse([&](v1::GenerateRequest* m) {
                 m->set_text(text.substr(0, 64 << 10));
               }).ok());  // FitRequest says how many tokens it has
