@@ -61,7 +61,7 @@ void Matmul::Run(const MatmulInput& input,
   Scratch& scratch = scratch_[worker.id];
   AlignedBuffer* buffers = rows_;
   if (input.num_rows == 1) {
-    // Each for itself is faster than waiting for one.
+    // Each for itself, which saves a barrier.
     buffers = scratch.row;
     Pack(input, outputs, buffers, {0, 1}, scratch);
   } else {
