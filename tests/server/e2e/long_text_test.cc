@@ -52,7 +52,9 @@ class LongTextTest : public testing::Test {
   void StartHugeCalls(std::chrono::milliseconds limit) {
     for (int i = 0; i < 16; ++i) {
       threads_.emplace_back([this, limit] {
-        Tokenize(std::string(3 << 20, ' '), limit);
+        if (Tokenize(std::string(3 << 20, ' '), limit) == StatusCode::OK) {
+          ++num_ok_;
+        }
         ++num_over_;
       });
     }
@@ -63,6 +65,7 @@ class LongTextTest : public testing::Test {
   ServerProcess server_;
   std::unique_ptr<Client> client_;
   std::atomic<int> num_over_ = 0;
+  std::atomic<int> num_ok_ = 0;
   std::vector<std::thread> threads_;
 };
 
@@ -71,10 +74,10 @@ TEST_F(LongTextTest, HealthAndShortTextsAreAnsweredMeanwhile) {
   const auto health = grpc::health::v1::Health::NewStub(client_->channel());
   for (int i = 0; i < 20; ++i) {
     grpc::ClientContext context;
-    context.set_deadline(system_clock::now() + std::chrono::seconds(2));
+    context.set_deadline(system_clock::now() + std::chrono::seconds(10));
     grpc::health::v1::HealthCheckResponse response;
     EXPECT_TRUE(health->Check(&context, {}, &response).ok());
-    EXPECT_EQ(Tokenize("short", std::chrono::seconds(2)), StatusCode::OK);
+    EXPECT_EQ(Tokenize("short", std::chrono::seconds(10)), StatusCode::OK);
   }
   EXPECT_LT(num_over_, 16) << "too fast for this test";
 }
@@ -83,16 +86,17 @@ TEST_F(LongTextTest, CallsPastTheirDeadlineAreSkipped) {
   StartHugeCalls(std::chrono::seconds(1));
   while (num_over_ < 16) absl::SleepFor(absl::Milliseconds(10));
   // Behind all of them.
-  EXPECT_EQ(Tokenize(std::string(9 << 10, 'a'), std::chrono::seconds(5)),
+  EXPECT_EQ(Tokenize(std::string(9 << 10, 'a'), std::chrono::minutes(2)),
             StatusCode::OK);
 }
 
 TEST_F(LongTextTest, TheEndDoesNotWaitForAllOfThem) {
   StartHugeCalls(std::chrono::minutes(5));
-  const absl::Time begin = absl::Now();
   server_.Signal(SIGTERM);
   EXPECT_EQ(server_.Wait(), 0);
-  EXPECT_LT(absl::Now() - begin, absl::Seconds(5));
+  while (num_over_ < 16) absl::SleepFor(absl::Milliseconds(10));
+  // Those that were being encoded came to their end, not those behind them.
+  EXPECT_LT(num_ok_, 8);
 }
 
 TEST_F(LongTextTest, ACancelAtAnyMomentLeavesNothingBehind) {
