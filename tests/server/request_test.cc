@@ -2,56 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <functional>
-#include <limits>
-#include <string>
-#include <vector>
-
-#include "server/grpc_status.h"
-#include "tests/server/served_tiny_model.h"
+#include "tests/server/request_fixture.h"
 
 namespace strata {
 namespace {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr int kVocab = 384;  // of llama-tied
-
-using Change = std::function<void(v1::GenerateRequest*)>;
-
-class RequestTest : public testing::Test {
- protected:
-  static v1::GenerateRequest Minimal() {
-    v1::GenerateRequest message;
-    message.mutable_tokens()->add_ids(3);
-    message.mutable_tokens()->add_ids(kVocab - 1);
-    return message;
-  }
-  absl::StatusOr<Request> Parse(const v1::GenerateRequest& message) {
-    return ToRequest(served_.model, message, absl::InfiniteFuture());
-  }
-  absl::StatusOr<Request> Parse(const Change& change) {
-    v1::GenerateRequest message = Minimal();
-    change(&message);
-    return Parse(message);
-  }
-  // The message says `words`.
-  void ExpectRefused(const Change& change, absl::StatusCode code,
-                     const std::string& words) {
-    const absl::StatusOr<Request> request = Parse(change);
-    ASSERT_FALSE(request.ok()) << words;
-    EXPECT_EQ(request.status().code(), code) << request.status();
-    const grpc::Status shown = ToGrpcStatus(request.status());
-    EXPECT_NE(shown.error_message().find(words), std::string::npos)
-        << shown.error_message() << "\nlacks: " << words;
-  }
-  void ExpectInvalid(const Change& change, const std::string& words) {
-    ExpectRefused(change, absl::StatusCode::kInvalidArgument, words);
-  }
-
-  ServedTinyModel served_;
-};
 
 TEST_F(RequestTest, UnsetFieldsHaveTheirDefaults) {
   const absl::StatusOr<Request> request = Parse(Minimal());
@@ -292,39 +246,6 @@ TEST_F(RequestTest, CountsAreBounded) {
       "request_id");
 }
 
-TEST_F(RequestTest, ThePromptIsNotEmpty) {
-  ExpectInvalid([](v1::GenerateRequest* m) { m->clear_prompt(); },
-                "the prompt is missing");
-  ExpectInvalid(
-      [](v1::GenerateRequest* m) { m->mutable_tokens()->clear_ids(); },
-      "the prompt is empty");
-  ExpectInvalid([](v1::GenerateRequest* m) { m->set_text(""); },
-                "text is empty");
-  ExpectInvalid([](v1::GenerateRequest* m) { m->mutable_chat(); },
-                "chat.messages is empty");
-}
-
-TEST_F(RequestTest, TextThatCannotFitIsRefusedBeforeItIsEncoded) {
-  const std::string text(64 << 20, 'x');
-  ExpectInvalid([&](v1::GenerateRequest* m) { m->set_text(text); },
-                "a prompt of 67108864 bytes cannot fit the context of 256");
-  ExpectInvalid(
-      [&](v1::GenerateRequest* m) {
-        m->mutable_chat()->add_messages()->set_content(text);
-      },
-      "cannot fit the context");
-  v1::TokenizeRequest tokenize;
-  tokenize.set_text(text);
-  EXPECT_EQ(ToTokens(served_.model, tokenize).status().code(),
-            absl::StatusCode::kInvalidArgument);
-  tokenize.mutable_chat()->add_messages()->set_content(text);
-  EXPECT_EQ(ToTokens(served_.model, tokenize).status().code(),
-            absl::StatusCode::kInvalidArgument);
-  EXPECT_TRUE(Parse([&](v1::GenerateRequest* m) {
-                m->set_text(text.substr(0, 64 << 10));
-              }).ok());  // FitRequest says how many tokens it has
-}
-
 TEST_F(RequestTest, StrategiesAreChecked) {
   ExpectInvalid(
       [](v1::GenerateRequest* m) { m->mutable_strategy()->set_spec("evry=2"); },
@@ -377,72 +298,6 @@ TEST_F(RequestTest, WhatAClientSentIsQuotedCutAndEscaped) {
     EXPECT_EQ(shown.find("END"), std::string::npos) << shown;
     EXPECT_NE(shown.find("\\nzzz"), std::string::npos) << shown;
   }
-}
-
-TEST_F(RequestTest, TextBecomesTokensWithBos) {
-  const auto request =
-      Parse([](v1::GenerateRequest* m) { m->set_text("a<end>"); });
-  ASSERT_TRUE(request.ok()) << request.status();
-  EXPECT_EQ(request->prompt,
-            (std::vector<int32_t>{kByteBos, 'a', '<', 'e', 'n', 'd', '>'}));
-  const auto special = Parse([](v1::GenerateRequest* m) {
-    m->set_text("a<end>");
-    m->set_parse_special(true);
-  });
-  ASSERT_TRUE(special.ok()) << special.status();
-  EXPECT_EQ(special->prompt, (std::vector<int32_t>{kByteBos, 'a', kByteEnd}));
-}
-
-TEST_F(RequestTest, ContentsOfAChatNeverBecomeControlTokens) {
-  v1::GenerateRequest message;
-  v1::ChatMessage* words = message.mutable_chat()->add_messages();
-  words->set_role("u");
-  words->set_content("<end>");
-  const auto request = Parse(message);
-  ASSERT_TRUE(request.ok()) << request.status();
-  EXPECT_EQ(request->prompt,
-            (std::vector<int32_t>{'[', 'u', ']', '<', 'e', 'n', 'd', '>',
-                                  kByteEnd, '[', 'b', 'o', 't', ']'}));
-  message.mutable_chat()->set_no_generation_prompt(true);
-  EXPECT_EQ(Parse(message)->prompt.size(), 9u);
-}
-
-TEST_F(RequestTest, TokenizeGivesWhatGenerateRuns) {
-  v1::TokenizeRequest tokenize;
-  v1::GenerateRequest generate;
-  tokenize.set_text("x<end>");
-  generate.set_text("x<end>");
-  EXPECT_EQ(*ToTokens(served_.model, tokenize), Parse(generate)->prompt);
-  tokenize.set_parse_special(true);
-  generate.set_parse_special(true);
-  EXPECT_EQ(*ToTokens(served_.model, tokenize), Parse(generate)->prompt);
-  for (v1::Chat* chat : {tokenize.mutable_chat(), generate.mutable_chat()}) {
-    chat->add_messages()->set_content("hi");
-  }
-  EXPECT_EQ(*ToTokens(served_.model, tokenize), Parse(generate)->prompt);
-  EXPECT_EQ(ToTokens(served_.model, v1::TokenizeRequest()).status().code(),
-            absl::StatusCode::kInvalidArgument);
-}
-
-TEST_F(RequestTest, TextNeedsATokenizerAndChatATemplate) {
-  served_.model.chat = nullptr;
-  served_.model.chat_error = absl::UnimplementedError("known: ChatML");
-  const Change chat = [](v1::GenerateRequest* m) {
-    m->mutable_chat()->add_messages()->set_content("hi");
-  };
-  ExpectRefused(chat, absl::StatusCode::kFailedPrecondition, "known: ChatML");
-  served_.model.tokenizer = nullptr;
-  ExpectRefused(chat, absl::StatusCode::kFailedPrecondition, "no tokenizer");
-  ExpectRefused([](v1::GenerateRequest* m) { m->set_text("hi"); },
-                absl::StatusCode::kFailedPrecondition, "no tokenizer");
-  ExpectRefused(
-      [](v1::GenerateRequest* m) { m->mutable_stopping()->add_stop("x"); },
-      absl::StatusCode::kFailedPrecondition, "no tokenizer");
-  v1::TokenizeRequest tokenize;
-  tokenize.set_text("hi");
-  EXPECT_EQ(ToTokens(served_.model, tokenize).status().code(),
-            absl::StatusCode::kFailedPrecondition);
-  EXPECT_TRUE(Parse(Minimal()).ok());
 }
 
 TEST_F(RequestTest, ScoreIsCheckedTheSameWay) {
