@@ -85,6 +85,27 @@ void Metrics::RecordRejection(Rejection reason) {
   series_->server_series.rejected[static_cast<int>(reason)]->Increment();
 }
 
+void Metrics::RecordSwitch(SwitchCause cause, int64_t freed_bytes) {
+  const ServerSeries& server = series_->server_series;
+  const int i = static_cast<int>(cause);
+  server.switches[i]->Increment();
+  server.freed_bytes[i]->Increment(static_cast<double>(freed_bytes));
+}
+
+void Metrics::RecordPreemption() {
+  series_->server_series.preemptions->Increment();
+  series_->vllm_series.preemptions->Increment();
+}
+
+void Metrics::RecordPrefixLookup(int label, int64_t queried, int64_t hits) {
+  const StrategySeries& strategy = series_->Of(label);
+  strategy.prefix_queries->Increment(static_cast<double>(queried));
+  strategy.prefix_hits->Increment(static_cast<double>(hits));
+  const VllmSeries& vllm = series_->vllm_series;
+  vllm.prefix_queries->Increment(static_cast<double>(queried));
+  vllm.prefix_hits->Increment(static_cast<double>(hits));
+}
+
 void Metrics::SetGauges(const Gauges& gauges) {
   std::lock_guard lock(series_->latest_mu);
   series_->latest = gauges;

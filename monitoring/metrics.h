@@ -23,8 +23,9 @@ namespace strata {
 // Strategies are given by label index (core/strategy_registry.h); label 0 is
 // "other", which exists from the start and counts for a label that does not.
 //
-// Thread-safe.  Of the calls that the engine makes for each token or step, none
-// allocates or waits for a scrape longer than the copy of one value.
+// Thread-safe.  Of the calls that the engine makes for each token, step or
+// change of a sequence, none allocates or waits for a scrape longer than the
+// copy of one value.
 class Metrics {
  public:
   struct Config {
@@ -80,6 +81,17 @@ class Metrics {
   };
   void RecordRequest(int label, const RequestRecord& request);
   void RecordRejection(Rejection reason);
+
+  // A sequence changed its strategy: as its client asked by a call of Admin, as
+  // its request planned, or as the server did under memory pressure.
+  // REQUIRES: freed_bytes >= 0.
+  enum class SwitchCause { kClient, kPlanned, kPressure };
+  void RecordSwitch(SwitchCause cause, int64_t freed_bytes);
+  // A sequence lost its pages to others and will be recomputed.
+  void RecordPreemption();
+  // A sequence was admitted for the first time: of the `queried` tokens of its
+  // prompt `hits` were in the prefix cache.  REQUIRES: 0 <= hits <= queried.
+  void RecordPrefixLookup(int label, int64_t queried, int64_t hits);
 
   // The state after a step, or while idle.  Before the first: all of the pool
   // is free.

@@ -53,6 +53,9 @@ static_assert(std::size(kVllmFinishNames) == kNumFinishes);
 constexpr const char* kRejectionNames[] = {"queue_full", "never_fits",
                                            "invalid", "draining"};
 static_assert(std::size(kRejectionNames) == kNumRejections);
+// By Metrics::SwitchCause.
+constexpr const char* kSwitchCauseNames[] = {"client", "planned", "pressure"};
+static_assert(std::size(kSwitchCauseNames) == kNumSwitchCauses);
 
 constexpr const char* kKvStateNames[] = {"used", "reserved", "cached", "free"};
 static_assert(std::size(kKvStateNames) == kNumKvStates);
@@ -60,6 +63,11 @@ constexpr char kKvBytesName[] = "kv_cache_bytes";
 constexpr char kKvBytesHelp[] =
     "Bytes of the KV pool by state, the used ones by strategy too; all series "
     "sum to the pool.";
+constexpr char kPreemptionsHelp[] =
+    "Times that a sequence lost its pages to others.";
+constexpr char kPrefixQueriesHelp[] =
+    "Prompt tokens looked up in the prefix cache, once a sequence.";
+constexpr char kPrefixHitsHelp[] = "Prompt tokens found in the prefix cache.";
 constexpr char kRateHelp[] = "Tokens by kind and strategy, over the last 10 s.";
 
 std::vector<double> Buckets(Scale scale, int max_model_len) {
@@ -115,6 +123,10 @@ StrategySeries::StrategySeries(const SeriesMaker& strata,
       strata.Counter("prompt_tokens_total", "Prompt tokens run.", labels);
   generated_tokens =
       strata.Counter("generation_tokens_total", "Tokens generated.", labels);
+  prefix_queries =
+      strata.Counter("prefix_cache_queries_total", kPrefixQueriesHelp, labels);
+  prefix_hits =
+      strata.Counter("prefix_cache_hits_total", kPrefixHitsHelp, labels);
   running = strata.Gauge("requests_running_by_strategy",
                          "Requests that run, by strategy.", labels);
   kv_used = strata.Gauge(kKvBytesName, kKvBytesHelp,
@@ -141,6 +153,16 @@ ServerSeries::ServerSeries(const SeriesMaker& strata,
                                  "Calls that were refused, by reason.",
                                  {{"reason", kRejectionNames[i]}});
   }
+  for (int i = 0; i < kNumSwitchCauses; ++i) {
+    const Labels labels = {{"cause", kSwitchCauseNames[i]}};
+    switches[i] =
+        strata.Counter("strategy_switches_total",
+                       "Changes of a sequence's strategy, by cause.", labels);
+    freed_bytes[i] = strata.Counter(
+        "strategy_switch_freed_bytes_total",
+        "KV bytes that changes of strategy gave back, by cause.", labels);
+  }
+  preemptions = strata.Counter("preemptions_total", kPreemptionsHelp);
   kv_bytes[kKvUsed] = nullptr;
   for (int i = 0; i < kNumKvStates; ++i) {
     const Labels labels = {{"state", kKvStateNames[i]}};
@@ -189,6 +211,10 @@ VllmSeries::VllmSeries(const SeriesMaker& vllm, const Metrics::Config& config) {
   prompt_tokens = vllm.Counter("prompt_tokens_total", "Prompt tokens run.");
   generated_tokens =
       vllm.Counter("generation_tokens_total", "Tokens generated.");
+  preemptions = vllm.Counter("num_preemptions_total", kPreemptionsHelp);
+  prefix_queries =
+      vllm.Counter("prefix_cache_queries_total", kPrefixQueriesHelp);
+  prefix_hits = vllm.Counter("prefix_cache_hits_total", kPrefixHitsHelp);
   running = vllm.Gauge("num_requests_running", "Requests that run.");
   waiting = vllm.Gauge("num_requests_waiting", "Requests that wait.");
   kv_usage = vllm.Gauge("kv_cache_usage_perc",

@@ -32,8 +32,9 @@ enum class Distribution {
   kNumSequences,
 };
 inline constexpr int kNumDistributions = 11;
-inline constexpr int kNumFinishes = 6;    // Metrics::Finish
-inline constexpr int kNumRejections = 4;  // Metrics::Rejection
+inline constexpr int kNumFinishes = 6;      // Metrics::Finish
+inline constexpr int kNumRejections = 4;    // Metrics::Rejection
+inline constexpr int kNumSwitchCauses = 3;  // Metrics::SwitchCause
 
 enum KvState { kKvUsed, kKvReserved, kKvCached, kKvFree, kNumKvStates };
 
@@ -46,6 +47,8 @@ struct StrategySeries {
   std::array<prometheus::Counter*, kNumFinishes> finished;
   prometheus::Counter* prompt_tokens;
   prometheus::Counter* generated_tokens;
+  prometheus::Counter* prefix_queries;
+  prometheus::Counter* prefix_hits;
   prometheus::Gauge* running;
   prometheus::Gauge* kv_used;
   prometheus::Gauge* kv_saved;
@@ -60,6 +63,9 @@ struct ServerSeries {
   ServerSeries(const SeriesMaker& strata, const Metrics::Config& config);
 
   std::array<prometheus::Counter*, kNumRejections> rejected;
+  std::array<prometheus::Counter*, kNumSwitchCauses> switches;
+  std::array<prometheus::Counter*, kNumSwitchCauses> freed_bytes;
+  prometheus::Counter* preemptions;
   // By state; null for kKvUsed, which is by strategy.
   std::array<prometheus::Gauge*, kNumKvStates> kv_bytes;
   std::array<prometheus::Gauge*, kNumKvStates> kv_blocks;
@@ -83,6 +89,9 @@ struct VllmSeries {
   std::array<prometheus::Counter*, kNumFinishes> finished;
   prometheus::Counter* prompt_tokens;
   prometheus::Counter* generated_tokens;
+  prometheus::Counter* preemptions;
+  prometheus::Counter* prefix_queries;
+  prometheus::Counter* prefix_hits;
   prometheus::Gauge* running;
   prometheus::Gauge* waiting;
   prometheus::Gauge* kv_usage;

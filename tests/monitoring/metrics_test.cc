@@ -62,6 +62,10 @@ TEST_F(MetricsTest, EverySeriesIsThereFromTheStart) {
                            "vllm:kv_cache_usage_perc",
                            "vllm:prompt_tokens_total",
                            "vllm:generation_tokens_total",
+                           "strata_preemptions_total",
+                           "vllm:num_preemptions_total",
+                           "vllm:prefix_cache_queries_total",
+                           "vllm:prefix_cache_hits_total",
                            "vllm:time_to_first_token_seconds_count",
                            "vllm:inter_token_latency_seconds_count",
                            "vllm:e2e_request_latency_seconds_count",
@@ -78,6 +82,7 @@ TEST_F(MetricsTest, EverySeriesIsThereFromTheStart) {
   }
   for (const char* name :
        {"strata_prompt_tokens_total", "strata_generation_tokens_total",
+        "strata_prefix_cache_queries_total", "strata_prefix_cache_hits_total",
         "strata_requests_running_by_strategy", "strata_kv_saved_bytes",
         "strata_time_to_first_token_seconds_count",
         "strata_inter_token_latency_seconds_count",
@@ -90,6 +95,15 @@ TEST_F(MetricsTest, EverySeriesIsThereFromTheStart) {
       const std::string label = std::string("kv_strategy=\"") + strategy + "\"";
       EXPECT_EQ(scraped.Count(name, {label}), 1) << name << label;
     }
+    EXPECT_EQ(scraped.Sum(name), 0) << name;
+  }
+  for (const char* name : {"strata_strategy_switches_total",
+                           "strata_strategy_switch_freed_bytes_total"}) {
+    for (const char* cause : {"client", "planned", "pressure"}) {
+      const std::string label = std::string("cause=\"") + cause + "\"";
+      EXPECT_EQ(scraped.Count(name, {label}), 1) << name << label;
+    }
+    EXPECT_EQ(scraped.Count(name), 3) << name;
     EXPECT_EQ(scraped.Sum(name), 0) << name;
   }
   EXPECT_EQ(scraped.Count("strata_request_finished_total"), 3 * 6);
@@ -219,6 +233,63 @@ TEST_F(MetricsTest, AllEarlyEndsAreAbortsForVllm) {
             1);
   EXPECT_EQ(scraped.Sum("vllm:request_decode_time_seconds_count"), 0)
       << "nothing was decoded";
+}
+
+TEST_F(MetricsTest, CountsSwitchesAndFreedBytesByCause) {
+  using Cause = Metrics::SwitchCause;
+  metrics_.RecordSwitch(Cause::kClient, 4096);
+  metrics_.RecordSwitch(Cause::kPlanned, 0);
+  metrics_.RecordSwitch(Cause::kPlanned, 3 * 4096);
+  metrics_.RecordSwitch(Cause::kPressure, 5 * 4096);
+  metrics_.RecordSwitch(Cause::kPressure, int64_t{7} << 40);
+  metrics_.RecordSwitch(Cause::kPressure, 1);
+  const ScrapedMetrics scraped = Scrape();
+  const auto switches = [&](const std::string& cause) {
+    return scraped.Sum("strata_strategy_switches_total", {cause});
+  };
+  EXPECT_EQ(switches("cause=\"client\""), 1);
+  EXPECT_EQ(switches("cause=\"planned\""), 2);
+  EXPECT_EQ(switches("cause=\"pressure\""), 3);
+  const auto freed = [&](const std::string& cause) {
+    return scraped.Sum("strata_strategy_switch_freed_bytes_total", {cause});
+  };
+  EXPECT_EQ(freed("cause=\"client\""), 4096);
+  EXPECT_EQ(freed("cause=\"planned\""), 3 * 4096);
+  EXPECT_EQ(freed("cause=\"pressure\""), (int64_t{7} << 40) + 5 * 4096 + 1);
+}
+
+TEST_F(MetricsTest, CountsPreemptionsInBothFamilies) {
+  metrics_.RecordPreemption();
+  metrics_.RecordPreemption();
+  const ScrapedMetrics scraped = Scrape();
+  EXPECT_EQ(scraped.Sum("strata_preemptions_total"), 2);
+  EXPECT_EQ(scraped.Sum("vllm:num_preemptions_total"), 2);
+}
+
+TEST_F(MetricsTest, CountsPrefixLookupsInTokensByStrategy) {
+  metrics_.RecordPrefixLookup(kFull, 100, 48);
+  metrics_.RecordPrefixLookup(kFull, 33, 0);
+  metrics_.RecordPrefixLookup(kEvery2, 257, 256);
+  metrics_.RecordPrefixLookup(99, 31, 16);  // unknown
+  const ScrapedMetrics scraped = Scrape();
+  struct Want {
+    std::string strategy;
+    double queries;
+    double hits;
+  };
+  for (const Want& want :
+       std::vector<Want>{{"kv_strategy=\"full\"", 133, 48},
+                         {"kv_strategy=\"every=2\"", 257, 256},
+                         {"kv_strategy=\"other\"", 31, 16}}) {
+    EXPECT_EQ(scraped.Sum("strata_prefix_cache_queries_total", {want.strategy}),
+              want.queries)
+        << want.strategy;
+    EXPECT_EQ(scraped.Sum("strata_prefix_cache_hits_total", {want.strategy}),
+              want.hits)
+        << want.strategy;
+  }
+  EXPECT_EQ(scraped.Sum("vllm:prefix_cache_queries_total"), 421);
+  EXPECT_EQ(scraped.Sum("vllm:prefix_cache_hits_total"), 320);
 }
 
 TEST_F(MetricsTest, UnknownLabelsCountAsOther) {
