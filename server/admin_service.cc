@@ -1,14 +1,44 @@
 #include "server/admin_service.h"
 
+#include <cstdint>
+#include <optional>
 #include <utility>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "core/engine.h"
+#include "core/strategy_registry.h"
+#include "server/grpc_status.h"
 #include "server/model_info.h"
 #include "server/received.h"
+#include "server/request.h"
 #include "server/unary.h"
 
 namespace strata {
 namespace {
+
+absl::StatusOr<SharingStrategy> ResolveSpec(
+    const StrategyRegistry& registry,
+    const v1::SwitchStrategyRequest& message) {
+  if (message.spec().empty()) {
+    return absl::InvalidArgumentError("spec is empty");
+  }
+  return registry.Resolve(message.spec());
+}
+
+// False for NaN too.
+bool IsThreshold(double value) { return value > 0 && value <= 1; }
+
+absl::Status CheckThreshold(const v1::SetPolicyRequest& message) {
+  const double threshold = message.pressure_threshold();
+  if (!message.has_pressure_threshold() || IsThreshold(threshold)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("pressure_threshold is ", threshold,
+                   ", must be above 0 and at most 1: a part of the pool"));
+}
 
 // All or nothing: every name is tried on a copy of the registry first.
 absl::Status CheckStrategies(const StrategyRegistry& registry,
@@ -37,36 +67,51 @@ absl::Status AdminService::SwitchDefault(
     const v1::SwitchStrategyRequest& message,
     v1::SwitchStrategyResponse* response) {
   STRATA_ASSIGN_OR_RETURN(const ServedModel* model, state_->Serving());
-  if (!message.request_id().empty()) {
-    return absl::UnimplementedError(
-        "switching a running request is not supported yet: leave request_id "
-        "empty to change the default");
-  }
-  if (message.spec().empty()) {
-    return absl::InvalidArgumentError("spec is empty");
-  }
   absl::MutexLock lock(&mu_);
   STRATA_ASSIGN_OR_RETURN(SharingStrategy strategy,
-                          model->strategies->Resolve(message.spec()));
+                          ResolveSpec(*model->strategies, message));
   response->set_canonical(strategy.canonical());
   model->strategies->SetDefault(std::move(strategy));
   PublishStrategyLabels(*model);
   return absl::OkStatus();
 }
 
-absl::Status AdminService::Register(const v1::SetPolicyRequest& message,
-                                    v1::SetPolicyResponse* response) {
+grpc::ServerUnaryReactor* AdminService::SwitchRequests(
+    const ServedModel& model, grpc::CallbackServerContext* context,
+    const v1::SwitchStrategyRequest& message,
+    v1::SwitchStrategyResponse* response) {
+  const absl::Status label = CheckRequestId(message.request_id());
+  if (!label.ok()) return Answer(context, label);
+  auto strategy = ResolveSpec(*model.strategies, message);
+  if (!strategy.ok()) return Answer(context, strategy.status());
+  response->set_canonical(strategy->canonical());
+  const int strategy_label = model.strategies->LabelOf(*strategy);
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  model.engine->SwitchStrategy(
+      message.request_id(), *std::move(strategy), strategy_label,
+      message.recompute(), [=](const absl::StatusOr<int64_t>& freed_bytes) {
+        if (freed_bytes.ok()) response->set_freed_bytes(*freed_bytes);
+        reactor->Finish(ToFinalStatus(freed_bytes.status(), context));
+      });
+  return reactor;
+}
+
+absl::Status AdminService::ChangePolicy(const v1::SetPolicyRequest& message,
+                                        v1::SetPolicyResponse* response) {
   STRATA_ASSIGN_OR_RETURN(const ServedModel* model, state_->Serving());
-  if (message.has_demote_under_pressure() || message.has_pressure_threshold()) {
-    return absl::UnimplementedError(
-        "demote_under_pressure and pressure_threshold are not supported yet");
-  }
   absl::MutexLock lock(&mu_);
+  STRATA_RETURN_IF_ERROR(CheckThreshold(message));
   STRATA_RETURN_IF_ERROR(CheckStrategies(*model->strategies, message));
   for (const v1::NamedStrategy& named : message.register_strategies()) {
     STRATA_CHECK(model->strategies->Register(named.name(), named.spec()).ok());
   }
   PublishStrategyLabels(*model);
+  model->engine->SetPolicy(message.has_demote_under_pressure()
+                               ? std::optional(message.demote_under_pressure())
+                               : std::nullopt,
+                           message.has_pressure_threshold()
+                               ? std::optional(message.pressure_threshold())
+                               : std::nullopt);
   for (v1::StrategyInfo& info : DescribeStrategies(*model)) {
     *response->add_strategies() = std::move(info);
   }
@@ -77,13 +122,19 @@ grpc::ServerUnaryReactor* AdminService::SwitchStrategy(
     grpc::CallbackServerContext* context,
     const v1::SwitchStrategyRequest* message,
     v1::SwitchStrategyResponse* response) {
-  return Answer(context, SwitchDefault(*message, response));
+  if (message->request_id().empty()) {
+    return Answer(context, SwitchDefault(*message, response));
+  }
+  // Requests that live may be switched also while the server drains.
+  const auto model = state_->Loaded();
+  if (!model.ok()) return Answer(context, model.status());
+  return SwitchRequests(**model, context, *message, response);
 }
 
 grpc::ServerUnaryReactor* AdminService::SetPolicy(
     grpc::CallbackServerContext* context, const v1::SetPolicyRequest* message,
     v1::SetPolicyResponse* response) {
-  return Answer(context, Register(*message, response));
+  return Answer(context, ChangePolicy(*message, response));
 }
 
 }  // namespace strata

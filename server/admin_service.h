@@ -10,9 +10,11 @@
 
 namespace strata {
 
-// The face strata.v1.Admin: the default strategy and the registered ones.
+// The face strata.v1.Admin: the strategies of requests that live and of those
+// to come, the names of strategies, and what is done under memory pressure.
 //
-// Thread-safe: changes are made one after another.
+// Thread-safe: changes of the registry and the policy are made one after
+// another.
 class AdminService final : public v1::Admin::CallbackService {
  public:
   // `state` outlives this.
@@ -29,11 +31,17 @@ class AdminService final : public v1::Admin::CallbackService {
  private:
   absl::Status SwitchDefault(const v1::SwitchStrategyRequest& message,
                              v1::SwitchStrategyResponse* response);
-  absl::Status Register(const v1::SetPolicyRequest& message,
-                        v1::SetPolicyResponse* response);
+  // The engine thread ends the call.
+  static grpc::ServerUnaryReactor* SwitchRequests(
+      const ServedModel& model, grpc::CallbackServerContext* context,
+      const v1::SwitchStrategyRequest& message,
+      v1::SwitchStrategyResponse* response);
+  // All or nothing.
+  absl::Status ChangePolicy(const v1::SetPolicyRequest& message,
+                            v1::SetPolicyResponse* response);
 
   const ServingState* const state_;
-  absl::Mutex mu_;  // held by the one who changes the registry
+  absl::Mutex mu_;  // held by the one who changes the registry or the policy
 };
 
 }  // namespace strata

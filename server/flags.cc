@@ -44,6 +44,10 @@ ABSL_FLAG(std::string, default_strategy, "full",
           "--strategies");
 ABSL_FLAG(std::string, strategies, "",
           "names for strategies: half=every=2;quarter=every=4");
+ABSL_FLAG(std::string, admission, "reserve",
+          "when a request starts: reserve: once the pool can hold it until its "
+          "end; optimistic: once it can hold its prompt, and what does not fit "
+          "later is pre-empted and recomputed");
 ABSL_FLAG(int, max_queued_requests, 256,
           "requests that may wait; the next one is refused");
 ABSL_FLAG(int, max_message_mib, 64, "largest gRPC message, in MiB");
@@ -59,27 +63,16 @@ namespace strata {
 namespace {
 
 // In the order of --help.
-constexpr const char* kFlags[] = {"model",
-                                  "served_model_name",
-                                  "host",
-                                  "grpc_port",
-                                  "http_port",
-                                  "backend",
-                                  "threads",
-                                  "precision",
-                                  "kv_memory",
-                                  "page_tokens",
-                                  "max_sequences",
-                                  "max_batched_tokens",
-                                  "max_model_len",
-                                  "default_strategy",
-                                  "strategies",
-                                  "max_queued_requests",
-                                  "max_message_mib",
-                                  "drain_timeout",
-                                  "reflection",
-                                  "log_format",
-                                  "config"};
+constexpr const char* kFlags[] = {
+    "model",         "served_model_name",   "host",
+    "grpc_port",     "http_port",           "backend",
+    "threads",       "precision",           "kv_memory",
+    "page_tokens",   "max_sequences",       "max_batched_tokens",
+    "max_model_len", "default_strategy",    "strategies",
+    "admission",     "max_queued_requests", "max_message_mib",
+    "drain_timeout", "reflection",          "log_format",
+    "config",
+};
 
 bool IsOurs(const std::string& name) {
   return std::find(std::begin(kFlags), std::end(kFlags), name) !=
@@ -189,6 +182,7 @@ absl::StatusOr<ServerOptions> OptionsFromFlags(const std::vector<char*>& argv) {
       options.strategies,
       OfFlag("strategies",
              ParseNamedStrategies(absl::GetFlag(FLAGS_strategies))));
+  options.admission = absl::GetFlag(FLAGS_admission);
   options.max_queued_requests = absl::GetFlag(FLAGS_max_queued_requests);
   options.max_message_mib = absl::GetFlag(FLAGS_max_message_mib);
   options.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);

@@ -160,6 +160,7 @@ absl::Status ModelHost::OpenBackend(const ServerOptions& options,
                         {"kv_pages", layout_.num_pages},
                         {"page_bytes", page_bytes_},
                         {"max_model_len", max_model_len_},
+                        {"admission", options.admission},
                         {"default_strategy",
                          strategies_->default_strategy().canonical()}});
   const absl::Status pages = backend_->CreateKvPages(layout_);
@@ -183,7 +184,8 @@ absl::Status ModelHost::StartEngine(const ServerOptions& options,
   const Engine::Options engine_options = {
       .scheduler = {.max_sequences = options.max_sequences,
                     .max_batched_tokens = options.max_batched_tokens,
-                    .page_tokens = options.page_tokens},
+                    .page_tokens = options.page_tokens,
+                    .optimistic = options.admission == "optimistic"},
       .max_queued_requests = options.max_queued_requests,
       .max_model_len = max_model_len_,
       .num_pages = layout_.num_pages,

@@ -79,6 +79,8 @@ absl::Status ServerOptions::Validate() const {
   }
   STRATA_RETURN_IF_ERROR(CheckRange("max_model_len", max_model_len, 0, kAny));
   STRATA_RETURN_IF_ERROR(
+      CheckOneOf("admission", admission, {"reserve", "optimistic"}));
+  STRATA_RETURN_IF_ERROR(
       CheckRange("max_queued_requests", max_queued_requests, 0, kAny));
   STRATA_RETURN_IF_ERROR(
       CheckRange("max_message_mib", max_message_mib, 1, 2047));

@@ -31,6 +31,7 @@ struct ServerOptions {
   std::string default_strategy = "full";
   // Name and spec, in the order given.
   std::vector<std::pair<std::string, std::string>> strategies;
+  std::string admission = "reserve";  // reserve, optimistic
   int max_queued_requests = 256;
   int max_message_mib = 64;
   absl::Duration drain_timeout = absl::Seconds(30);

@@ -8,12 +8,14 @@
 #include "base/check.h"
 #include "base/quote.h"
 #include "server/prompt.h"
+#include "server/request_strategy.h"
 #include "server/sampling_check.h"
 
 namespace strata {
 namespace {
 
-constexpr size_t kMaxLabelBytes = 256;
+constexpr size_t kMaxRequestIdBytes = 256;
+constexpr size_t kMaxCacheSaltBytes = 256;
 
 // Where proto3's uint32 becomes int32, what is above 2^31 turns negative; the
 // checks read it so.
@@ -70,33 +72,6 @@ absl::StatusOr<std::vector<int32_t>> ToPrompt(const ServedModel& model,
       "the prompt is missing: one of text and tokens must be set");
 }
 
-// Adds the field's name to an error.
-absl::Status Annotate(const std::string& field, const absl::Status& status) {
-  return absl::Status(status.code(),
-                      absl::StrCat(field, ": ", status.message()));
-}
-
-absl::StatusOr<SharingStrategy> ToStrategy(const ServedModel& model,
-                                           const v1::Strategy& message) {
-  if (message.switches_size() > 0) {
-    return absl::UnimplementedError(
-        "strategy.switches: planned switches are not supported yet");
-  }
-  auto strategy = model.strategies->Resolve(message.spec());
-  if (!strategy.ok()) return Annotate("strategy.spec", strategy.status());
-  if (message.floor().empty()) return strategy;
-  // The server may demote a request to its floor; this one never does.
-  const auto floor = model.strategies->Resolve(message.floor());
-  if (!floor.ok()) return Annotate("strategy.floor", floor.status());
-  if (!floor->LeadersSubsetOf(*strategy)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "strategy.floor: the leaders of ", Quote(floor->canonical()),
-        " are not all leaders of strategy.spec, ",
-        Quote(strategy->canonical())));
-  }
-  return strategy;
-}
-
 Sampling ToSampling(const v1::Sampling& message) {
   Sampling sampling;
   if (message.has_temperature()) sampling.temperature = message.temperature();
@@ -126,13 +101,6 @@ Stopping ToStopping(const v1::Stopping& message) {
   return stopping;
 }
 
-absl::Status CheckLabel(std::string_view label) {
-  if (label.size() <= kMaxLabelBytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("request_id ", Quote(label), " has ", label.size(),
-                   " bytes, at most ", kMaxLabelBytes, " are allowed"));
-}
-
 // What Generate and Score have in common.
 template <typename Message>
 absl::StatusOr<Request> StartRequest(const ServedModel& model,
@@ -140,15 +108,22 @@ absl::StatusOr<Request> StartRequest(const ServedModel& model,
                                      absl::Time deadline) {
   STRATA_RETURN_IF_ERROR(CheckModelName(model, message.model()));
   STRATA_RETURN_IF_ERROR(CheckTopLogprobs(message.top_logprobs()));
-  STRATA_ASSIGN_OR_RETURN(SharingStrategy strategy,
-                          ToStrategy(model, message.strategy()));
-  Request request(std::move(strategy));
-  request.strategy_label = model.strategies->LabelOf(request.strategy);
+  STRATA_ASSIGN_OR_RETURN(
+      Request request,
+      RequestWithStrategy(*model.strategies, message.strategy()));
   request.deadline = deadline;
   if (message.has_top_logprobs()) {
     request.num_top_logprobs = static_cast<int>(message.top_logprobs());
   }
   return request;
+}
+
+// It may be a secret, so it is not quoted.
+absl::Status CheckCacheSalt(std::string_view salt) {
+  if (salt.size() <= kMaxCacheSaltBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("cache_salt has ", salt.size(), " bytes, at most ",
+                   kMaxCacheSaltBytes, " are allowed"));
 }
 
 // Last, as it may take long.
@@ -167,7 +142,8 @@ absl::StatusOr<Request> ToRequest(const ServedModel& model,
                                   absl::Time deadline) {
   STRATA_ASSIGN_OR_RETURN(Request request,
                           StartRequest(model, message, deadline));
-  STRATA_RETURN_IF_ERROR(CheckLabel(message.request_id()));
+  STRATA_RETURN_IF_ERROR(CheckRequestId(message.request_id()));
+  STRATA_RETURN_IF_ERROR(CheckCacheSalt(message.cache_salt()));
   STRATA_RETURN_IF_ERROR(CheckNumSequences(message.num_sequences()));
   const int vocab_size = model.engine->limits().vocab_size;
   request.sampling = ToSampling(message.sampling());
@@ -181,6 +157,8 @@ absl::StatusOr<Request> ToRequest(const ServedModel& model,
   request.label = message.request_id();
   request.num_sequences = std::max<int>(1, message.num_sequences());
   request.priority = message.priority();
+  request.cache_salt = message.cache_salt();
+  request.bypass_prefix_cache = message.bypass_prefix_cache();
   request.tokens_only = message.tokens_only();
   STRATA_RETURN_IF_ERROR(AddPrompt(model, message, &request));
   return request;
@@ -189,6 +167,10 @@ absl::StatusOr<Request> ToRequest(const ServedModel& model,
 absl::StatusOr<Request> ToRequest(const ServedModel& model,
                                   const v1::ScoreRequest& message,
                                   absl::Time deadline) {
+  if (message.strategy().switches_size() > 0) {
+    return absl::InvalidArgumentError(
+        "strategy.switches: Score has no generated tokens to switch after");
+  }
   STRATA_ASSIGN_OR_RETURN(Request request,
                           StartRequest(model, message, deadline));
   request.kind = Request::Kind::kScore;
@@ -235,6 +217,13 @@ size_t TextBytes(const v1::ScoreRequest& message) {
 size_t TextBytes(const v1::TokenizeRequest& message) {
   return message.has_chat() ? message.chat().ByteSizeLong()
                             : message.text().size();
+}
+
+absl::Status CheckRequestId(std::string_view id) {
+  if (id.size() <= kMaxRequestIdBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("request_id ", Quote(id), " has ", id.size(),
+                   " bytes, at most ", kMaxRequestIdBytes, " are allowed"));
 }
 
 absl::Status CheckModelName(const ServedModel& model, std::string_view name) {

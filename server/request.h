@@ -41,6 +41,9 @@ std::optional<uint32_t> MaxTokensOf(const v1::ScoreRequest& message);
 absl::StatusOr<std::vector<int32_t>> ToTokens(
     const ServedModel& model, const v1::TokenizeRequest& message);
 
+// INVALID_ARGUMENT for a label that no request can have: over 256 bytes.
+absl::Status CheckRequestId(std::string_view id);
+
 // NOT_FOUND unless `name` is empty or that of the served model.
 absl::Status CheckModelName(const ServedModel& model, std::string_view name);
 

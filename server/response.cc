@@ -55,6 +55,13 @@ void ToUsage(const Usage& usage, v1::Usage* message) {
   message->set_kv_bytes(usage.kv_bytes);
   message->set_kv_bytes_full(usage.kv_bytes_full);
   message->set_strategy(usage.strategy);
+  for (const SwitchRecord& record : usage.switches) {
+    v1::SwitchRecord* switched = message->add_switches();
+    switched->set_after_generated(record.after_generated);
+    switched->set_strategy(record.strategy);
+    switched->set_freed_bytes(record.freed_bytes);
+  }
+  message->set_preemptions(usage.preemptions);
   message->set_queue_seconds(usage.queue_seconds);
   message->set_prefill_seconds(usage.prefill_seconds);
   message->set_decode_seconds(usage.decode_seconds);
