@@ -64,9 +64,15 @@ void Call::Take(const v1::Done& done) {
   record_.has_usage = true;
   record_.canonical = usage.strategy();
   record_.prompt_tokens = usage.prompt_tokens();
+  record_.cached_tokens = usage.cached_tokens();
   record_.generated_tokens = usage.generated_tokens();
   record_.kv_bytes = usage.kv_bytes();
   record_.kv_bytes_full = usage.kv_bytes_full();
+  record_.num_switches = usage.switches_size();
+  for (const v1::SwitchRecord& change : usage.switches()) {
+    record_.freed_bytes += change.freed_bytes();
+  }
+  record_.num_preemptions = static_cast<int>(usage.preemptions());
 }
 
 }  // namespace strata

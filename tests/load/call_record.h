@@ -12,7 +12,7 @@ namespace strata {
 
 // One call before it is sent.
 struct PlannedCall {
-  int strategy = 0;              // index into Mix::specs()
+  int strategy = 0;              // index into Mix::items()
   std::vector<uint32_t> tokens;  // the prompt, unless `text` is set
   std::string text;
   int max_tokens = 0;
@@ -41,11 +41,15 @@ struct CallRecord {
 
   // From the server's Usage; unset where the call did not reach its end.
   bool has_usage = false;
-  std::string canonical = "";
+  std::string canonical = "";  // of the strategy that it ended with
   int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;  // of the prompt, from the prefix cache
   int64_t generated_tokens = 0;
   uint64_t kv_bytes = 0;
   uint64_t kv_bytes_full = 0;
+  int num_switches = 0;
+  uint64_t freed_bytes = 0;  // by the switches
+  int num_preemptions = 0;
 
   enum class Outcome { kCompleted, kCancelled, kFailed };
   // A call whose own cancellation came too late has completed.

@@ -35,7 +35,9 @@ constexpr char kUsage[] =
     "Exits with 1 if a call failed (see --allow_errors) or the server kept "
     "anything afterwards.\n\n"
     "  ./strata load --concurrency=16 --mix=full:0.5,every=4:0.5\n"
-    "  ./strata load --request_rate=4 --num_prompts=200 --json=report.json";
+    "  ./strata load --request_rate=4 --num_prompts=200 --json=report.json\n"
+    "  ./strata load --request_rate=8 --mix='full>every=4:1,every=4:1' "
+    "--shared_prefix_tokens=128";
 
 int Fail(const std::string& line) {
   absl::FPrintF(stderr, "strata load: %s\n", line);
@@ -58,11 +60,14 @@ grpc::Status GetModel(const Connection& connection,
 void PrintReport(const Report& report, const LoadOptions& options,
                  const RunFacts& facts) {
   absl::PrintF(
-      "%s\n%d calls in %.1f s, at most %d at once; KV peak %s\n",
-      ReportTable(report, options.mix.specs()),
+      "%s\n%s\n%d calls in %.1f s, at most %d at once; resident in the server "
+      "at most %d, %.1f in the mean; KV peak %s\n",
+      ReportTable(report, options.mix.Labels()),
+      EconomyTable(report, options.mix.Labels()),
       report.total.completed + report.total.failed + report.total.cancelled,
       report.total.duration_s, facts.max_concurrent_requests,
-      FormatBytes(facts.kv_bytes_peak));
+      facts.seen.running_peak, facts.seen.running_mean,
+      FormatBytes(facts.seen.kv_bytes_peak));
   if (options.goodput.any()) {
     absl::PrintF("within the goodput limits: %d of %d completed\n",
                  report.total.good, report.total.completed);
@@ -120,13 +125,13 @@ int RunLoad(int num_words) {
 
   RunFacts facts = {.model_id = model.name(),
                     .max_concurrent_requests = runner.max_concurrent(),
-                    .kv_bytes_peak = watch.Stop(),
+                    .seen = watch.Stop(),
                     .violations = CheckTokens(records)};
   for (const std::string& line : CheckIdle(**connection, absl::Seconds(5))) {
     facts.violations.push_back(line);
   }
   const Report report =
-      MakeReport(records, static_cast<int>(options->mix.specs().size()),
+      MakeReport(records, static_cast<int>(options->mix.items().size()),
                  options->goodput, duration_s);
   PrintReport(report, *options, facts);
   if (!options->json_path.empty()) {

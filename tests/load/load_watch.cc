@@ -12,10 +12,10 @@ LoadWatch::LoadWatch(const Connection* connection)
     : connection_(connection),
       thread_([this](std::stop_token stop) { Poll(stop); }) {}
 
-uint64_t LoadWatch::Stop() {
+LoadWatch::Seen LoadWatch::Stop() {
   thread_.request_stop();
   thread_.join();
-  return peak_bytes_;
+  return seen_;
 }
 
 void LoadWatch::Poll(std::stop_token stop) {
@@ -26,7 +26,11 @@ void LoadWatch::Poll(std::stop_token stop) {
     context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(5)));
     v1::GetLoadResponse load;
     if (connection_->stub()->GetLoad(&context, {}, &load).ok()) {
-      peak_bytes_ = std::max(peak_bytes_, load.kv_used_bytes());
+      const int running = static_cast<int>(load.running());
+      seen_.kv_bytes_peak = std::max(seen_.kv_bytes_peak, load.kv_used_bytes());
+      seen_.running_peak = std::max(seen_.running_peak, running);
+      seen_.running_mean +=
+          (running - seen_.running_mean) / static_cast<double>(++num_answers_);
     }
     absl::SleepFor(kPeriod);
   }

@@ -12,17 +12,25 @@ namespace strata {
 // construction to Stop.
 class LoadWatch {
  public:
+  struct Seen {
+    uint64_t kv_bytes_peak = 0;  // used by live requests
+    int running_peak = 0;        // sequences resident at once
+    double running_mean = 0;     // of all answers
+  };
+
   // `connection` outlives this.
   explicit LoadWatch(const Connection* connection);
 
-  // Returns the most bytes that live requests were seen to use.  Once.
-  uint64_t Stop();
+  // Returns what was seen.  Once.
+  Seen Stop();
 
  private:
   void Poll(std::stop_token stop);
 
   const Connection* const connection_;
-  uint64_t peak_bytes_ = 0;  // of the thread until it is joined
+  // Of the thread until it is joined.
+  Seen seen_;
+  int64_t num_answers_ = 0;
   std::jthread thread_;
 };
 

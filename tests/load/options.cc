@@ -19,11 +19,18 @@ ABSL_FLAG(double, request_rate, std::numeric_limits<double>::infinity(),
 ABSL_FLAG(double, burstiness, 1.0,
           "shape of the gamma distributed gaps: 1 is Poisson, less is "
           "burstier, more is more regular");
-ABSL_FLAG(std::string, mix, "",
-          "strategies and weights, such as full:0.5,every=4:0.5; empty: the "
-          "server's default");
+ABSL_FLAG(
+    std::string, mix, "",
+    "strategies and weights, such as full:0.5,every=4:0.5; full>every=4 lets "
+    "the server demote to the floor every=4 under memory pressure; empty: "
+    "the server's default");
 ABSL_FLAG(std::string, prompt_tokens, "64",
           "prompt lengths: N, uniform:A-B, normal:MEAN,SD, lognormal:MEAN,SD");
+ABSL_FLAG(int, shared_prefix_tokens, 0,
+          "random tokens (or words) in front of every prompt, the same for all "
+          "calls, as a system prompt is; --prompt_tokens come after them");
+ABSL_FLAG(bool, bypass_prefix_cache, false,
+          "calls neither read nor write the server's prefix cache");
 ABSL_FLAG(std::string, output_tokens, "32", "output lengths, as above");
 ABSL_FLAG(std::string, prompts, "tokens",
           "tokens: random ids of the vocabulary; text: random words, about one "
@@ -63,6 +70,9 @@ absl::Status CheckNumbers() {
       Within("request_rate", absl::GetFlag(FLAGS_request_rate), kTiny, kAny));
   STRATA_RETURN_IF_ERROR(
       Within("burstiness", absl::GetFlag(FLAGS_burstiness), 1e-3, 1e6));
+  STRATA_RETURN_IF_ERROR(Within("shared_prefix_tokens",
+                                absl::GetFlag(FLAGS_shared_prefix_tokens), 0,
+                                1e7));
   STRATA_RETURN_IF_ERROR(
       Within("temperature", absl::GetFlag(FLAGS_temperature), 0, 100));
   STRATA_RETURN_IF_ERROR(
@@ -113,8 +123,10 @@ absl::StatusOr<LoadOptions> LoadOptionsFromFlags() {
       .burstiness = absl::GetFlag(FLAGS_burstiness),
       .mix = std::move(mix),
       .prompt_lengths = prompt_lengths,
+      .shared_prefix_tokens = absl::GetFlag(FLAGS_shared_prefix_tokens),
       .output_lengths = output_lengths,
       .text_prompts = prompts == "text",
+      .bypass_prefix_cache = absl::GetFlag(FLAGS_bypass_prefix_cache),
       .ignore_eos = absl::GetFlag(FLAGS_ignore_eos),
       .temperature = static_cast<float>(absl::GetFlag(FLAGS_temperature)),
       .cancel_rate = absl::GetFlag(FLAGS_cancel_rate),

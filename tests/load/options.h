@@ -20,9 +20,11 @@ struct LoadOptions {
   double request_rate;  // per second; infinite: closed loop under `concurrency`
   double burstiness;
   Mix mix;
-  Lengths prompt_lengths;
+  Lengths prompt_lengths;    // after the shared prefix
+  int shared_prefix_tokens;  // the same in front of every prompt
   Lengths output_lengths;
   bool text_prompts;  // words instead of random token ids
+  bool bypass_prefix_cache;
   bool ignore_eos;
   float temperature;
   double cancel_rate;  // share of the calls

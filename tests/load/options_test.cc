@@ -17,6 +17,8 @@ ABSL_DECLARE_FLAG(double, cancel_rate);
 ABSL_DECLARE_FLAG(double, request_rate);
 ABSL_DECLARE_FLAG(int, concurrency);
 ABSL_DECLARE_FLAG(int, num_prompts);
+ABSL_DECLARE_FLAG(int, shared_prefix_tokens);
+ABSL_DECLARE_FLAG(bool, bypass_prefix_cache);
 
 namespace strata {
 namespace {
@@ -92,8 +94,10 @@ TEST(LengthsTest, RefusesWhatIsNoLength) {
 TEST(MixTest, WeightsStandAfterTheLastColon) {
   const auto mix = Mix::Parse("full:0.5,leaders=0,4:1.5,every=2");
   ASSERT_TRUE(mix.ok()) << mix.status();
-  EXPECT_THAT(mix->specs(), ElementsAre("full", "leaders=0,4", "every=2"));
-  EXPECT_THAT(mix->weights(), ElementsAre(0.5, 1.5, 1));
+  EXPECT_THAT(mix->Labels(), ElementsAre("full", "leaders=0,4", "every=2"));
+  EXPECT_EQ(mix->items()[0].weight, 0.5);
+  EXPECT_EQ(mix->items()[1].weight, 1.5);
+  EXPECT_EQ(mix->items()[2].weight, 1);
   std::mt19937_64 random(8);
   int counts[3] = {};
   for (int i = 0; i < kDraws; ++i) ++counts[mix->Draw(&random)];
@@ -103,14 +107,34 @@ TEST(MixTest, WeightsStandAfterTheLastColon) {
 }
 
 TEST(MixTest, SemicolonsAndTheDefault) {
-  EXPECT_THAT(Mix::Parse("full:2;leaders=0,4:1")->specs(),
+  EXPECT_THAT(Mix::Parse("full:2;leaders=0,4:1")->Labels(),
               ElementsAre("full", "leaders=0,4"));
-  EXPECT_THAT(Mix::Parse("")->specs(), ElementsAre(""));
+  EXPECT_THAT(Mix::Parse("")->Labels(), ElementsAre("default"));
+  EXPECT_EQ(Mix::Parse("")->items()[0].spec, "");
+}
+
+TEST(MixTest, AFloorStandsAfterTheArrow) {
+  const auto mix = Mix::Parse("full>every=4:3,full,every=2>leaders=0,4:0.5");
+  ASSERT_TRUE(mix.ok()) << mix.status();
+  EXPECT_THAT(mix->Labels(),
+              ElementsAre("full>every=4", "full", "every=2>leaders=0,4"));
+  EXPECT_EQ(mix->items()[0].spec, "full");
+  EXPECT_EQ(mix->items()[0].floor, "every=4");
+  EXPECT_EQ(mix->items()[0].weight, 3);
+  EXPECT_EQ(mix->items()[1].floor, "");
+  EXPECT_EQ(mix->items()[2].floor, "leaders=0,4");
+  EXPECT_EQ(mix->items()[2].weight, 0.5);
+  const auto of_default = Mix::Parse(">every=4");
+  ASSERT_TRUE(of_default.ok()) << of_default.status();
+  EXPECT_THAT(of_default->Labels(), ElementsAre("default>every=4"));
+  EXPECT_EQ(of_default->items()[0].spec, "");
 }
 
 TEST(MixTest, RefusesBadWeightsAndItems) {
-  for (const char* text : {"full:0", "full:-1", "full:x", "full:", "full:inf",
-                           "full:nan", "full,full", "full,,half", ":1,full"}) {
+  for (const char* text :
+       {"full:0", "full:-1", "full:x", "full:", "full:inf", "full:nan",
+        "full,full", "full,,half", ":1,full", "full>", "full>:1",
+        "full>half>every=4", ">half,full", "full>half,full>half:2"}) {
     EXPECT_FALSE(Mix::Parse(text).ok()) << text;
   }
 }
@@ -142,6 +166,18 @@ TEST_F(FlagsTest, DefaultsAreAClosedLoopOfSixteen) {
   EXPECT_EQ(LoadOptionsFromFlags()->concurrency, 0);
   absl::SetFlag(&FLAGS_concurrency, 5);
   EXPECT_EQ(LoadOptionsFromFlags()->concurrency, 5);
+}
+
+TEST_F(FlagsTest, PrefixesAreNeitherSharedNorBypassedUnlessAsked) {
+  EXPECT_EQ(LoadOptionsFromFlags()->shared_prefix_tokens, 0);
+  EXPECT_FALSE(LoadOptionsFromFlags()->bypass_prefix_cache);
+  absl::SetFlag(&FLAGS_shared_prefix_tokens, 257);
+  absl::SetFlag(&FLAGS_bypass_prefix_cache, true);
+  EXPECT_EQ(LoadOptionsFromFlags()->shared_prefix_tokens, 257);
+  EXPECT_TRUE(LoadOptionsFromFlags()->bypass_prefix_cache);
+  absl::SetFlag(&FLAGS_shared_prefix_tokens, -1);
+  EXPECT_THAT(LoadOptionsFromFlags().status().message(),
+              HasSubstr("--shared_prefix_tokens=-1: must be from 0 to"));
 }
 
 TEST_F(FlagsTest, ErrorsNameTheFlag) {

@@ -10,7 +10,8 @@
 namespace strata {
 
 // Every call of a run, in order of arrival: a function of its arguments alone.
-// Lengths are cut so that prompt and output fit the model's context.
+// Lengths are cut so that prompt and output fit the model's context, and at
+// least one token of a prompt is its own.
 std::vector<PlannedCall> MakePlan(const LoadOptions& options,
                                   const v1::GetModelResponse& model);
 

@@ -46,6 +46,11 @@ class GroupBuilder {
     if (report_.completed++ == 0) report_.canonical = record.canonical;
     report_.total_input_tokens += record.prompt_tokens;
     report_.total_output_tokens += record.num_received;
+    report_.total_cached_tokens += record.cached_tokens;
+    report_.switches += record.num_switches;
+    report_.switch_freed_bytes += record.freed_bytes;
+    report_.preemptions += record.num_preemptions;
+    ++report_.ended_under[record.canonical];
     kv_bytes_ += static_cast<double>(record.kv_bytes);
     kv_bytes_full_ += static_cast<double>(record.kv_bytes_full);
     const double e2el_ms = 1e3 * (record.end_s - record.start_s);

@@ -35,9 +35,21 @@ struct GroupReport {
   Statistics e2el_ms;
   Statistics client_queue_time_ms;
   Statistics e2el_including_client_queue_ms;
-  double kv_bytes_mean = 0;           // a call, at its largest
-  double kv_bytes_full_mean = 0;      // the same calls under `full`
-  std::map<std::string, int> errors;  // failed calls by code
+  double kv_bytes_mean = 0;       // a call, at its largest
+  double kv_bytes_full_mean = 0;  // the same calls under `full`
+  // Of completed calls.
+  int64_t total_cached_tokens = 0;  // of the prompts, from the prefix cache
+  int64_t switches = 0;
+  uint64_t switch_freed_bytes = 0;
+  int64_t preemptions = 0;
+  std::map<std::string, int> ended_under;  // by the strategy they ended with
+  std::map<std::string, int> errors;       // failed calls by code
+
+  double prefix_hit_rate() const {
+    return total_input_tokens > 0 ? static_cast<double>(total_cached_tokens) /
+                                        static_cast<double>(total_input_tokens)
+                                  : 0;
+  }
 
   double PerSecond(double count) const {
     return duration_s > 0 ? count / duration_s : 0;

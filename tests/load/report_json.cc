@@ -40,6 +40,12 @@ void AddGroup(const GroupReport& group, bool with_goodput, Json* out) {
                 group.e2el_including_client_queue_ms, out);
   o["kv_bytes_mean"] = group.kv_bytes_mean;
   o["kv_bytes_full_mean"] = group.kv_bytes_full_mean;
+  o["cached_tokens"] = group.total_cached_tokens;
+  o["prefix_hit_rate"] = group.prefix_hit_rate();
+  o["switches"] = group.switches;
+  o["switch_freed_bytes"] = group.switch_freed_bytes;
+  o["preemptions"] = group.preemptions;
+  o["ended_under"] = group.ended_under;
   o["errors"] = group.errors;
 }
 
@@ -59,16 +65,20 @@ std::string ReportJson(const Report& report, const LoadOptions& options,
   out["max_concurrency"] =
       options.concurrency > 0 ? Json(options.concurrency) : Json(nullptr);
   out["seed"] = options.seed;
+  out["shared_prefix_tokens"] = options.shared_prefix_tokens;
+  out["bypass_prefix_cache"] = options.bypass_prefix_cache;
   out["duration"] = report.total.duration_s;
   AddGroup(report.total, options.goodput.any(), &out);
   out["max_output_tokens_per_s"] = report.max_output_tokens_per_s;
   out["max_concurrent_requests"] = facts.max_concurrent_requests;
-  out["kv_bytes_peak"] = facts.kv_bytes_peak;
+  out["kv_bytes_peak"] = facts.seen.kv_bytes_peak;
+  out["running_peak"] = facts.seen.running_peak;
+  out["running_mean"] = facts.seen.running_mean;
   out["violations"] = facts.violations;
+  const std::vector<std::string> labels = options.mix.Labels();
   Json& groups = out["by_strategy"] = Json::object();
   for (size_t i = 0; i < report.by_strategy.size(); ++i) {
-    const std::string& spec = options.mix.specs()[i];
-    Json& group = groups[spec.empty() ? "default" : spec];
+    Json& group = groups[labels[i]];
     group["strategy"] = report.by_strategy[i].canonical;
     AddGroup(report.by_strategy[i], options.goodput.any(), &group);
   }

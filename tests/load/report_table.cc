@@ -2,12 +2,16 @@
 
 #include <cstdint>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client/table.h"
 #include "client/text_format.h"
 
 namespace strata {
 namespace {
+
+constexpr int kUncut = 1 << 20;
 
 std::string Pair(double low, double high) {
   return absl::StrFormat("%.1f/%.1f", low, high);
@@ -31,11 +35,24 @@ void AddRow(const std::string& name, const GroupReport& group, Table* table) {
                  absl::StrFormat("%.0f%%", saved)});
 }
 
+void AddEconomyRow(const std::string& name, const GroupReport& group,
+                   Table* table) {
+  std::vector<std::string> ended;
+  for (const auto& [strategy, count] : group.ended_under) {
+    ended.push_back(absl::StrCat(OneLine(strategy), ": ", count));
+  }
+  table->AddRow({name, absl::StrCat(group.total_input_tokens),
+                 absl::StrCat(group.total_cached_tokens),
+                 absl::StrFormat("%.1f%%", 100 * group.prefix_hit_rate()),
+                 absl::StrCat(group.switches),
+                 FormatBytes(group.switch_freed_bytes),
+                 absl::StrCat(group.preemptions), absl::StrJoin(ended, ", ")});
+}
+
 }  // namespace
 
 std::string ReportTable(const Report& report,
-                        const std::vector<std::string>& specs) {
-  constexpr int kUncut = 1 << 20;
+                        const std::vector<std::string>& labels) {
   Table table({{"strategy", Table::Align::kLeft},
                {"ok"},
                {"failed"},
@@ -47,11 +64,27 @@ std::string ReportTable(const Report& report,
                {"E2E p50/p99 ms"},
                {"KV a call"},
                {"saved"}});
-  for (size_t i = 0; i < specs.size(); ++i) {
-    AddRow(specs[i].empty() ? "default" : specs[i], report.by_strategy[i],
-           &table);
+  for (size_t i = 0; i < labels.size(); ++i) {
+    AddRow(labels[i], report.by_strategy[i], &table);
   }
   AddRow("total", report.total, &table);
+  return table.Render(kUncut);
+}
+
+std::string EconomyTable(const Report& report,
+                         const std::vector<std::string>& labels) {
+  Table table({{"strategy", Table::Align::kLeft},
+               {"prompt tokens"},
+               {"cached"},
+               {"hit rate"},
+               {"switches"},
+               {"freed"},
+               {"preemptions"},
+               {"ended under", Table::Align::kLeft}});
+  for (size_t i = 0; i < labels.size(); ++i) {
+    AddEconomyRow(labels[i], report.by_strategy[i], &table);
+  }
+  AddEconomyRow("total", report.total, &table);
   return table.Render(kUncut);
 }
 

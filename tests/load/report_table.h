@@ -8,9 +8,14 @@
 
 namespace strata {
 
-// A row for each strategy of `specs`, and one for all calls, for a terminal.
+// Speed: a row for each item of the mix, named by `labels`, and one for all
+// calls, for a terminal.
 std::string ReportTable(const Report& report,
-                        const std::vector<std::string>& specs);
+                        const std::vector<std::string>& labels);
+
+// The same rows: what the prefix cache, switches and pre-emptions did.
+std::string EconomyTable(const Report& report,
+                         const std::vector<std::string>& labels);
 
 }  // namespace strata
 

@@ -15,7 +15,9 @@
 namespace strata {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 CallRecord Completed(int strategy, double intended_s, double start_s,
                      double end_s, std::vector<Chunk> chunks) {
@@ -27,8 +29,12 @@ CallRecord Completed(int strategy, double intended_s, double start_s,
                        .has_usage = true,
                        .canonical = strategy == 0 ? "full" : "every=2",
                        .prompt_tokens = 10,
+                       .cached_tokens = strategy == 0 ? 4 : 3,
                        .kv_bytes = strategy == 0 ? 800u : 400u,
-                       .kv_bytes_full = 800};
+                       .kv_bytes_full = 800,
+                       .num_switches = 1 + strategy,
+                       .freed_bytes = strategy == 0 ? 1024u : 2048u,
+                       .num_preemptions = 3 + strategy};
   for (const Chunk& chunk : record.chunks) {
     record.num_received += chunk.num_tokens;
   }
@@ -71,6 +77,29 @@ TEST(ReportTest, CountsEveryCallOnce) {
   EXPECT_EQ(report.max_output_tokens_per_s, 5);
 }
 
+TEST(ReportTest, EconomyIsOfCompletedCalls) {
+  std::vector<CallRecord> records = Records();
+  records.push_back(Completed(0, 3, 3, 4, {{3.5, 2}}));
+  records.back().canonical = "every=4";
+  for (CallRecord& record : records) {
+    if (record.outcome() == CallRecord::Outcome::kCompleted) continue;
+    record.cached_tokens = 100;
+    record.num_preemptions = 100;
+  }
+  const Report report = MakeReport(records, 2, {}, 4);
+  EXPECT_EQ(report.total.total_cached_tokens, 4 + 3 + 4);
+  EXPECT_DOUBLE_EQ(report.total.prefix_hit_rate(), 11 / 30.0);
+  EXPECT_DOUBLE_EQ(report.by_strategy[0].prefix_hit_rate(), 0.4);
+  EXPECT_EQ(report.total.switches, 1 + 2 + 1);
+  EXPECT_EQ(report.total.switch_freed_bytes, 1024u + 2048u + 1024u);
+  EXPECT_EQ(report.by_strategy[1].switch_freed_bytes, 2048u);
+  EXPECT_EQ(report.total.preemptions, 3 + 4 + 3);
+  EXPECT_THAT(report.by_strategy[0].ended_under,
+              ElementsAre(Pair("every=4", 1), Pair("full", 1)));
+  EXPECT_EQ(report.by_strategy[0].canonical, "full");
+  EXPECT_EQ(MakeReport({}, 2, {}, 0).total.prefix_hit_rate(), 0);
+}
+
 TEST(ReportTest, LatenciesAreThoseOfVllm) {
   const GroupReport group = MakeReport(Records(), 2, {}, 4).by_strategy[0];
   EXPECT_DOUBLE_EQ(group.ttft_ms.mean, 500);
@@ -101,8 +130,10 @@ LoadOptions Options() {
           .burstiness = 1,
           .mix = *Mix::Parse("full,every=2"),
           .prompt_lengths = *Lengths::Parse("10"),
+          .shared_prefix_tokens = 6,
           .output_lengths = *Lengths::Parse("5"),
           .text_prompts = false,
+          .bypass_prefix_cache = true,
           .ignore_eos = true,
           .temperature = 0,
           .cancel_rate = 0,
@@ -116,12 +147,12 @@ LoadOptions Options() {
 
 TEST(ReportJsonTest, HasTheKeysOfVllmBenchServe) {
   const Report report = MakeReport(Records(), 2, Options().goodput, 4);
-  const auto json =
-      nlohmann::json::parse(ReportJson(report, Options(),
-                                       {.model_id = "m",
-                                        .max_concurrent_requests = 3,
-                                        .kv_bytes_peak = 12345,
-                                        .violations = {"x"}}));
+  const auto json = nlohmann::json::parse(ReportJson(
+      report, Options(),
+      {.model_id = "m",
+       .max_concurrent_requests = 3,
+       .seen = {.kv_bytes_peak = 12345, .running_peak = 7, .running_mean = 2.5},
+       .violations = {"x"}}));
   EXPECT_EQ(json["duration"], 4);
   EXPECT_EQ(json["completed"], 2);
   EXPECT_EQ(json["failed"], 2);
@@ -137,6 +168,8 @@ TEST(ReportJsonTest, HasTheKeysOfVllmBenchServe) {
   EXPECT_EQ(json["max_concurrency"], 3);
   EXPECT_EQ(json["request_rate"], "inf");
   EXPECT_EQ(json["kv_bytes_peak"], 12345);
+  EXPECT_EQ(json["running_peak"], 7);
+  EXPECT_EQ(json["running_mean"], 2.5);
   EXPECT_EQ(json["errors"]["RESOURCE_EXHAUSTED"], 1);
   EXPECT_EQ(json["violations"][0], "x");
   for (const char* part : {"ttft", "tpot", "itl", "e2el"}) {
@@ -151,6 +184,23 @@ TEST(ReportJsonTest, HasTheKeysOfVllmBenchServe) {
   EXPECT_EQ(json["by_strategy"]["full"]["mean_ttft_ms"], 500);
   EXPECT_EQ(json["by_strategy"]["full"]["strategy"], "full");
   EXPECT_EQ(json["by_strategy"]["full"]["kv_bytes_mean"], 800);
+}
+
+TEST(ReportJsonTest, SaysWhatTheEconomyDid) {
+  LoadOptions options = Options();
+  options.mix = *Mix::Parse("full>every=2,every=2");
+  const auto json = nlohmann::json::parse(
+      ReportJson(MakeReport(Records(), 2, {}, 4), options, {}));
+  EXPECT_EQ(json["shared_prefix_tokens"], 6);
+  EXPECT_EQ(json["bypass_prefix_cache"], true);
+  EXPECT_EQ(json["cached_tokens"], 7);
+  EXPECT_EQ(json["prefix_hit_rate"], 0.35);
+  EXPECT_EQ(json["switches"], 3);
+  EXPECT_EQ(json["switch_freed_bytes"], 3072);
+  EXPECT_EQ(json["preemptions"], 7);
+  EXPECT_EQ(json["ended_under"]["every=2"], 1);
+  EXPECT_EQ(json["by_strategy"]["full>every=2"]["prefix_hit_rate"], 0.4);
+  EXPECT_EQ(json["by_strategy"]["every=2"]["switches"], 2);
 }
 
 TEST(ReportJsonTest, GoodputOnlyWhereAsked) {
@@ -174,6 +224,23 @@ TEST(ReportTableTest, RowsForStrategiesAndTotal) {
   EXPECT_THAT(table, HasSubstr("\ntotal "));
   EXPECT_THAT(table, HasSubstr("500.0/500.0"));
   EXPECT_THAT(table, HasSubstr("50%"));
+}
+
+TEST(EconomyTableTest, RowsForStrategiesAndTotal) {
+  std::vector<CallRecord> records = Records();
+  records[0].canonical = "every=15";
+  EXPECT_EQ(
+      EconomyTable(MakeReport(records, 2, {}, 4), {"full>every=15", "every=2"}),
+      "strategy       prompt tokens  cached  hit rate  switches     freed  "
+      "preemptions  ended under\n"
+      "-------------  -------------  ------  --------  --------  --------  "
+      "-----------  -----------------------\n"
+      "full>every=15             10       4     40.0%         1  1.00 KiB  "
+      "          3  every=15: 1\n"
+      "every=2                   10       3     30.0%         2  2.00 KiB  "
+      "          4  every=2: 1\n"
+      "total                     20       7     35.0%         3  3.00 KiB  "
+      "          7  every=15: 1, every=2: 1\n");
 }
 
 TEST(ProgressLineTest, FitsItsWidth) {

@@ -20,7 +20,10 @@ v1::GenerateRequest MakeRequest(const LoadOptions& options,
   } else {
     request.set_text(plan.text);
   }
-  request.mutable_strategy()->set_spec(options.mix.specs()[plan.strategy]);
+  const Mix::Item& item = options.mix.items()[plan.strategy];
+  request.mutable_strategy()->set_spec(item.spec);
+  request.mutable_strategy()->set_floor(item.floor);
+  request.set_bypass_prefix_cache(options.bypass_prefix_cache);
   request.mutable_sampling()->set_temperature(options.temperature);
   request.mutable_sampling()->set_seed(plan.seed);
   request.mutable_stopping()->set_max_tokens(plan.max_tokens);

@@ -29,8 +29,10 @@ LoadOptions Options(int num_prompts, int concurrency) {
           .burstiness = 1,
           .mix = *Mix::Parse("full,every=2"),
           .prompt_lengths = *Lengths::Parse("uniform:1-9"),
+          .shared_prefix_tokens = 0,
           .output_lengths = *Lengths::Parse("uniform:1-7"),
           .text_prompts = false,
+          .bypass_prefix_cache = false,
           .ignore_eos = true,
           .temperature = 0.5,
           .cancel_rate = 0,
@@ -107,6 +109,40 @@ TEST(PlanTest, TextHasAsManyWordsAsTokensWereDrawn) {
   EXPECT_TRUE(call.tokens.empty());
 }
 
+TEST(PlanTest, ASharedPrefixStandsBeforeTheSamePrompts) {
+  LoadOptions options = Options(50, 1);
+  const auto alone = MakePlan(options, Model());
+  options.shared_prefix_tokens = 7;
+  const auto plan = MakePlan(options, Model());
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_EQ(plan[i].tokens.size(), alone[i].tokens.size() + 7);
+    EXPECT_TRUE(std::equal(alone[i].tokens.begin(), alone[i].tokens.end(),
+                           plan[i].tokens.begin() + 7));
+    EXPECT_TRUE(std::equal(plan[i].tokens.begin(), plan[i].tokens.begin() + 7,
+                           plan[0].tokens.begin()));
+    EXPECT_EQ(plan[i].max_tokens, alone[i].max_tokens);
+    EXPECT_EQ(plan[i].seed, alone[i].seed);
+  }
+  options.text_prompts = true;
+  options.prompt_lengths = *Lengths::Parse("3");
+  const auto text = MakePlan(options, Model());
+  size_t end = 0;
+  for (int word = 0; word < 7; ++word) end = text[0].text.find(' ', end) + 1;
+  EXPECT_EQ(text[0].text.substr(0, end), text[1].text.substr(0, end));
+  EXPECT_NE(text[0].text, text[1].text);
+  EXPECT_EQ(std::count(text[0].text.begin(), text[0].text.end(), ' '), 9);
+}
+
+TEST(PlanTest, ALongSharedPrefixLeavesAPromptOneTokenAndOneToGenerate) {
+  LoadOptions options = Options(2, 1);
+  options.shared_prefix_tokens = 1'000'000;
+  const auto plan = MakePlan(options, Model());
+  for (const PlannedCall& call : plan) {
+    EXPECT_EQ(call.tokens.size(), FakeInference::kContext - 1);
+    EXPECT_EQ(call.max_tokens, 1);
+  }
+}
+
 TEST(RunnerTest, ClosedLoopNeverPassesItsConcurrency) {
   Rig rig(Options(60, 7));
   rig.server.pause_ms = 1;
@@ -121,7 +157,7 @@ TEST(RunnerTest, ClosedLoopNeverPassesItsConcurrency) {
     EXPECT_EQ(records[i].prompt_tokens,
               static_cast<int>(rig.plan[i].tokens.size()));
     EXPECT_EQ(records[i].canonical,
-              rig.options.mix.specs()[rig.plan[i].strategy]);
+              rig.options.mix.items()[rig.plan[i].strategy].spec);
     EXPECT_EQ(records[i].intended_s, records[i].start_s);
     EXPECT_LE(records[i].start_s, records[i].chunks.front().at_s);
     EXPECT_LE(records[i].chunks.back().at_s, records[i].end_s);
@@ -143,6 +179,57 @@ TEST(RunnerTest, RequestsSayWhatThePlanSays) {
   EXPECT_EQ(std::vector<uint32_t>(request.tokens().ids().begin(),
                                   request.tokens().ids().end()),
             rig.plan[0].tokens);
+}
+
+TEST(RunnerTest, RequestsNameFloorsAndTheCache) {
+  LoadOptions options = Options(1, 1);
+  options.mix = *Mix::Parse("every=2>every=4");
+  options.bypass_prefix_cache = true;
+  Rig rig(options);
+  rig.Run();
+  EXPECT_EQ(rig.server.requests().at(0).strategy().spec(), "every=2");
+  EXPECT_EQ(rig.server.requests().at(0).strategy().floor(), "every=4");
+  EXPECT_TRUE(rig.server.requests().at(0).bypass_prefix_cache());
+
+  options.mix = *Mix::Parse("");
+  options.bypass_prefix_cache = false;
+  Rig plain(options);
+  plain.Run();
+  EXPECT_EQ(plain.server.requests().at(0).strategy().spec(), "");
+  EXPECT_EQ(plain.server.requests().at(0).strategy().floor(), "");
+  EXPECT_FALSE(plain.server.requests().at(0).bypass_prefix_cache());
+}
+
+// Ends every call at once, with a usage of everything.
+class EconomyInference : public FakeInference {
+  grpc::Status Generate(
+      grpc::ServerContext*, const v1::GenerateRequest*,
+      grpc::ServerWriter<v1::GenerateResponse>* writer) override {
+    v1::GenerateResponse response;
+    v1::Usage* usage = response.mutable_done()->mutable_usage();
+    usage->set_prompt_tokens(33);
+    usage->set_cached_tokens(31);
+    usage->set_preemptions(2);
+    usage->add_switches()->set_freed_bytes(uint64_t{5} << 32);
+    usage->add_switches()->set_freed_bytes(257);
+    writer->Write(response);
+    return grpc::Status::OK;
+  }
+};
+
+TEST(RunnerTest, RecordsKeepWhatTheUsageSays) {
+  const LoadOptions options = Options(1, 1);
+  const auto plan = MakePlan(options, Model());
+  EconomyInference server;
+  const auto connection = *Connection::Open(server.Options());
+  Runner runner(&options, &plan, connection.get());
+  const auto records = runner.Run([](const Progress&) {});
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].prompt_tokens, 33);
+  EXPECT_EQ(records[0].cached_tokens, 31);
+  EXPECT_EQ(records[0].num_preemptions, 2);
+  EXPECT_EQ(records[0].num_switches, 2);
+  EXPECT_EQ(records[0].freed_bytes, (uint64_t{5} << 32) + 257);
 }
 
 TEST(RunnerTest, OpenLoopStartsCallsWhateverIsRunning) {
@@ -217,14 +304,18 @@ TEST(InvariantsTest, SayWhatIsWrong) {
   EXPECT_THAT(left[0], HasSubstr("4096 KV bytes used"));
 }
 
-TEST(LoadWatchTest, KeepsThePeak) {
+TEST(LoadWatchTest, KeepsPeaksAndTheMean) {
   LoadOptions options = Options(6, 3);
   options.output_lengths = *Lengths::Parse("40");
   Rig rig(std::move(options));
   rig.server.pause_ms = 10;
   LoadWatch watch(rig.connection.get());
   rig.Run();
-  EXPECT_EQ(watch.Stop(), 3 * FakeInference::kBytesPerToken);
+  const LoadWatch::Seen seen = watch.Stop();
+  EXPECT_EQ(seen.kv_bytes_peak, 3 * FakeInference::kBytesPerToken);
+  EXPECT_EQ(seen.running_peak, 3);
+  EXPECT_GT(seen.running_mean, 0);
+  EXPECT_LE(seen.running_mean, 3);
 }
 
 }  // namespace
