@@ -70,7 +70,8 @@ Connection::Connection(const ConnectionOptions& options, std::string key,
     : address_(options.address),
       key_(std::move(key)),
       channel_(grpc::CreateChannel(address_, credentials)),
-      stub_(v1::Inference::NewStub(channel_)) {}
+      stub_(v1::Inference::NewStub(channel_)),
+      admin_(v1::Admin::NewStub(channel_)) {}
 
 void Connection::Authorize(grpc::ClientContext* context) const {
   if (!key_.empty()) context->AddMetadata("authorization", "Bearer " + key_);

@@ -28,6 +28,7 @@ class Connection {
       const ConnectionOptions& options);
 
   v1::Inference::Stub* stub() const { return stub_.get(); }
+  v1::Admin::Stub* admin() const { return admin_.get(); }
 
   // Adds the key to a call that has not started.
   void Authorize(grpc::ClientContext* context) const;
@@ -44,6 +45,7 @@ class Connection {
   const std::string key_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::Inference::Stub> stub_;
+  const std::unique_ptr<v1::Admin::Stub> admin_;
 };
 
 // INVALID_ARGUMENT and so on, as grpc's documentation spells them.

@@ -13,18 +13,32 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/connection.h"
 #include "client/connection_flags.h"
 #include "client/generation.h"
 #include "client/interrupt.h"
-#include "client/text_format.h"
+#include "client/planned_switches.h"
+#include "client/summary.h"
 #include "proto/strata.pb.h"
 
 ABSL_FLAG(std::string, strategy, "",
           "full, every=N, keep=R, prefix=K, leaders=0,..., sources=0,... or a "
           "registered name; empty: the server's default");
+ABSL_FLAG(std::string, floor, "",
+          "strategy that the server may switch to when memory runs out; empty: "
+          "never");
+ABSL_FLAG(std::string, switch, "",
+          "switches on the way, as TOKENS:STRATEGY, separated by ';': "
+          "5:every=4;32:leaders=0 keeps fewer layers cached after 5 generated "
+          "tokens and again after 32");
+ABSL_FLAG(std::string, request_id, "",
+          "label, for logs and ./strata admin switch");
+ABSL_FLAG(std::string, cache_salt, "",
+          "the server shares cached prefixes between equal salts only");
+ABSL_FLAG(bool, bypass_prefix_cache, false,
+          "neither use cached prefixes nor leave any");
 ABSL_FLAG(uint32_t, max_tokens, 256, "most tokens to generate");
 ABSL_FLAG(std::optional<float>, temperature, std::nullopt,
           "0: greedy; unset: the server's default");
@@ -56,10 +70,28 @@ int Fail(const std::string& line) {
   return 1;
 }
 
-// False: a stop string has a bad escape; `*error` says which.
-bool RequestFromFlags(v1::GenerateRequest* request, std::string* error) {
-  request->mutable_strategy()->set_spec(absl::GetFlag(FLAGS_strategy));
-  v1::Sampling* sampling = request->mutable_sampling();
+// False: a flag's value is malformed; `*error` says which.
+bool SetStrategy(v1::Strategy* strategy, std::string* error) {
+  strategy->set_spec(absl::GetFlag(FLAGS_strategy));
+  strategy->set_floor(absl::GetFlag(FLAGS_floor));
+  const absl::Status planned =
+      AddPlannedSwitches(absl::GetFlag(FLAGS_switch), strategy);
+  if (!planned.ok()) *error = absl::StrCat("--switch: ", planned.message());
+  return planned.ok();
+}
+
+bool SetStopping(v1::Stopping* stopping, std::string* error) {
+  stopping->set_max_tokens(absl::GetFlag(FLAGS_max_tokens));
+  for (const std::string& stop : absl::GetFlag(FLAGS_stop)) {
+    if (!absl::CUnescape(stop, stopping->add_stop(), error)) {
+      *error = "--stop: " + *error;
+      return false;
+    }
+  }
+  return true;
+}
+
+void SetSampling(v1::Sampling* sampling) {
   if (auto v = absl::GetFlag(FLAGS_temperature)) sampling->set_temperature(*v);
   if (auto v = absl::GetFlag(FLAGS_top_p)) sampling->set_top_p(*v);
   if (auto v = absl::GetFlag(FLAGS_top_k)) sampling->set_top_k(*v);
@@ -68,26 +100,15 @@ bool RequestFromFlags(v1::GenerateRequest* request, std::string* error) {
     sampling->set_repetition_penalty(*v);
   }
   if (auto v = absl::GetFlag(FLAGS_seed)) sampling->set_seed(*v);
-  v1::Stopping* stopping = request->mutable_stopping();
-  stopping->set_max_tokens(absl::GetFlag(FLAGS_max_tokens));
-  for (const std::string& stop : absl::GetFlag(FLAGS_stop)) {
-    if (!absl::CUnescape(stop, stopping->add_stop(), error)) return false;
-  }
-  return true;
 }
 
-std::string Summary(const GenerationResult& result) {
-  const v1::Usage& usage = result.done.usage();
-  std::string line = absl::StrFormat(
-      "%d tokens (%d prompt)  %.1f tok/s  TTFT %.0f ms",
-      usage.generated_tokens(), usage.prompt_tokens(),
-      result.DecodeTokensPerSecond(), 1e3 * result.first_token_s);
-  const uint64_t held = usage.kv_bytes();
-  const uint64_t full = usage.kv_bytes_full();
-  absl::StrAppendFormat(
-      &line, "  KV held %s, saved %s  strategy %s", FormatBytes(held),
-      FormatBytes(full > held ? full - held : 0), usage.strategy());
-  return line;
+bool RequestFromFlags(v1::GenerateRequest* request, std::string* error) {
+  request->set_request_id(absl::GetFlag(FLAGS_request_id));
+  request->set_cache_salt(absl::GetFlag(FLAGS_cache_salt));
+  request->set_bypass_prefix_cache(absl::GetFlag(FLAGS_bypass_prefix_cache));
+  SetSampling(request->mutable_sampling());
+  return SetStrategy(request->mutable_strategy(), error) &&
+         SetStopping(request->mutable_stopping(), error);
 }
 
 int RunGenerate(std::vector<std::string> words) {
@@ -101,7 +122,7 @@ int RunGenerate(std::vector<std::string> words) {
   }
   v1::GenerateRequest request;
   std::string error;
-  if (!RequestFromFlags(&request, &error)) return Fail("--stop: " + error);
+  if (!RequestFromFlags(&request, &error)) return Fail(error);
 
   auto connection = Connection::Open(ConnectionOptionsFromFlags());
   if (!connection.ok()) {
