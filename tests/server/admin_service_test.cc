@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "tests/server/service_fixture.h"
 #include "tests/server/tiny_server.h"
 
 namespace strata {
@@ -12,6 +17,9 @@ namespace {
 
 class AdminServiceTest : public testing::Test {
  protected:
+  explicit AdminServiceTest(const TinyEngine::Options& options = {})
+      : server_(options) {}
+
   grpc::Status Switch(const std::string& request_id, const std::string& spec,
                       v1::SwitchStrategyResponse* response) {
     grpc::ClientContext context;
@@ -63,7 +71,6 @@ TEST_F(AdminServiceTest, ARefusedSwitchChangesNothing) {
   EXPECT_EQ(SwitchCode("", "every=0"), StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(SwitchCode("", ""), StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(SwitchCode("", "nobody"), StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(SwitchCode("mine", "every=2"), StatusCode::UNIMPLEMENTED);
   EXPECT_EQ(DefaultNow(), "full");
   server_.state.BeginDrain();
   EXPECT_EQ(SwitchCode("", "every=2"), StatusCode::UNAVAILABLE);
@@ -103,15 +110,111 @@ TEST_F(AdminServiceTest, RegistersAllOrNothing) {
   EXPECT_TRUE(server_.served.tiny.strategies->registered().empty());
 }
 
-TEST_F(AdminServiceTest, PressureIsNotSupportedYet) {
+TEST_F(AdminServiceTest, SwitchesOfRequestsAreCheckedFirst) {
+  using grpc::StatusCode;
+  const std::string longest(256, 'r');
+  EXPECT_EQ(SwitchCode(longest, "every=2"), StatusCode::NOT_FOUND);
+  EXPECT_EQ(SwitchCode(longest + "r", "every=2"), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(SwitchCode("mine", ""), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(SwitchCode("mine", "nobody"), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(SwitchCode("mine", "every=2"), StatusCode::NOT_FOUND);
+}
+
+TEST_F(AdminServiceTest, ThePolicyIsCheckedFirst) {
   v1::SetPolicyResponse response;
-  v1::SetPolicyRequest demote, threshold;
-  demote.set_demote_under_pressure(false);
-  threshold.set_pressure_threshold(0.5);
-  for (const v1::SetPolicyRequest& request : {demote, threshold}) {
-    EXPECT_EQ(SetPolicy(request, &response).error_code(),
-              grpc::StatusCode::UNIMPLEMENTED);
+  for (double threshold : {0.0, -0.5, std::nextafter(1.0, 2.0),
+                           std::numeric_limits<double>::infinity(),
+                           std::numeric_limits<double>::quiet_NaN()}) {
+    v1::SetPolicyRequest request;
+    request.set_pressure_threshold(threshold);
+    Add("good", "every=2", &request);
+    const grpc::Status status = SetPolicy(request, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(status.error_message().find("pressure_threshold is "), 0u);
   }
+  EXPECT_TRUE(server_.served.tiny.strategies->registered().empty());
+  for (double threshold : {std::numeric_limits<double>::min(), 0.5, 1.0}) {
+    v1::SetPolicyRequest request;
+    request.set_pressure_threshold(threshold);
+    request.set_demote_under_pressure(threshold == 0.5);
+    Add("good", "every=2", &request);
+    EXPECT_TRUE(SetPolicy(request, &response).ok()) << threshold;
+    EXPECT_EQ(response.strategies_size(), 2);
+  }
+  server_.state.BeginDrain();
+  EXPECT_EQ(SetPolicy({}, &response).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
+// One runs at a time, so that its many samples are there for long.
+class AdminOfLiveRequestsTest : public AdminServiceTest {
+ protected:
+  AdminOfLiveRequestsTest() : AdminServiceTest({.max_sequences = 1}) {
+    v1::GenerateRequest request = Endless("mine");
+    request.set_num_sequences(kSamples);
+    reader_ = server_.inference->Generate(&context_, request);
+    EXPECT_TRUE(reader_->Read(&first_)) << "it runs";
+  }
+  // Ends the request; the usage of its last sample.
+  v1::Usage UsageAtTheEnd() {
+    grpc::ClientContext context;
+    v1::AbortRequest abort;
+    abort.set_request_id("mine");
+    v1::AbortResponse aborted;
+    EXPECT_TRUE(server_.inference->Abort(&context, abort, &aborted).ok());
+    EXPECT_EQ(aborted.aborted(), 1u);
+    v1::Usage usage;
+    v1::GenerateResponse response;
+    while (reader_->Read(&response)) {
+      const bool is_last = response.index() == kSamples - 1;
+      if (is_last && response.has_done()) usage = response.done().usage();
+    }
+    EXPECT_TRUE(reader_->Finish().ok());
+    return usage;
+  }
+
+  static constexpr uint32_t kSamples = 128;
+  grpc::ClientContext context_;
+  v1::GenerateResponse first_;
+  std::unique_ptr<grpc::ClientReader<v1::GenerateResponse>> reader_;
+};
+
+TEST_F(AdminOfLiveRequestsTest, SwitchesThem) {
+  v1::SwitchStrategyResponse response;
+  const grpc::Status status = Switch("mine", "keep=0.5", &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.canonical(), "every=2");
+  EXPECT_GT(response.freed_bytes(), 0u);
+  ASSERT_TRUE(Switch("mine", "every=2", &response).ok());
+  EXPECT_EQ(response.freed_bytes(), 0u) << "nothing to change";
+  EXPECT_EQ(SwitchCode("mine", "full"), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(SwitchCode("yours", "every=2"), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(UsageAtTheEnd().strategy(), "every=2");
+  server_.WaitUntilIdle();
+  EXPECT_EQ(SwitchCode("mine", "every=4"), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(DefaultNow(), "full") << "it stays";
+}
+
+TEST_F(AdminOfLiveRequestsTest, RecomputesUnderAnyOther) {
+  v1::SwitchStrategyResponse response;
+  EXPECT_TRUE(Switch("mine", "every=4", &response).ok());
+  grpc::ClientContext context;
+  v1::SwitchStrategyRequest request;
+  request.set_request_id("mine");
+  request.set_spec("prefix=5");
+  request.set_recompute(true);
+  const grpc::Status status =
+      server_.admin->SwitchStrategy(&context, request, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.canonical(), "prefix=5");
+  EXPECT_EQ(UsageAtTheEnd().strategy(), "prefix=5");
+}
+
+TEST_F(AdminOfLiveRequestsTest, TheyMayBeSwitchedWhileTheServerDrains) {
+  server_.state.BeginDrain();
+  EXPECT_EQ(SwitchCode("", "every=2"), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(SwitchCode("mine", "every=2"), grpc::StatusCode::OK);
+  EXPECT_EQ(UsageAtTheEnd().strategy(), "every=2");
 }
 
 }  // namespace

@@ -77,5 +77,19 @@ TEST(OptionsTest, PageTokensArePowersOfTwo) {
   }
 }
 
+TEST(OptionsTest, AdmissionIsReserveOrOptimistic) {
+  ServerOptions options;
+  options.model = "m";
+  EXPECT_EQ(options.admission, "reserve");
+  options.admission = "optimistic";
+  EXPECT_TRUE(options.Validate().ok());
+  for (const char* bad : {"", "Reserve", "lazy"}) {
+    options.admission = bad;
+    EXPECT_EQ(
+        std::string(options.Validate().message()),
+        absl::StrCat("--admission=", bad, ": allowed are reserve, optimistic"));
+  }
+}
+
 }  // namespace
 }  // namespace strata

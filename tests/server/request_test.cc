@@ -22,6 +22,8 @@ TEST_F(RequestTest, UnsetFieldsHaveTheirDefaults) {
   EXPECT_EQ(request->num_sequences, 1);
   EXPECT_FALSE(request->num_top_logprobs.has_value());
   EXPECT_EQ(request->priority, 0);
+  EXPECT_EQ(request->cache_salt, "");
+  EXPECT_FALSE(request->bypass_prefix_cache);
   EXPECT_FALSE(request->tokens_only);
   EXPECT_EQ(request->deadline, absl::InfiniteFuture());
   EXPECT_NE(request->sampling.seed, Parse(Minimal())->sampling.seed);
@@ -33,6 +35,8 @@ TEST_F(RequestTest, EveryFieldArrives) {
   message.set_request_id("mine");
   message.mutable_strategy()->set_spec("every=2");
   message.mutable_strategy()->set_floor("leaders=0,4");
+  message.mutable_strategy()->add_switches()->set_spec("leaders=0,2");
+  message.mutable_strategy()->mutable_switches(0)->set_after_generated(3);
   v1::Sampling* sampling = message.mutable_sampling();
   sampling->set_temperature(0.5f);
   sampling->set_top_p(0.9f);
@@ -65,6 +69,10 @@ TEST_F(RequestTest, EveryFieldArrives) {
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->label, "mine");
   EXPECT_EQ(request->strategy.canonical(), "every=2");
+  EXPECT_EQ(request->floor.value().canonical(), "every=4");
+  ASSERT_EQ(request->switches.size(), 1u);
+  EXPECT_EQ(request->switches[0].after_generated, 3);
+  EXPECT_EQ(request->switches[0].strategy.canonical(), "leaders=0,2");
   const Sampling& s = request->sampling;
   EXPECT_EQ(s.temperature, 0.5f);
   EXPECT_EQ(s.top_p, 0.9f);
@@ -90,6 +98,8 @@ TEST_F(RequestTest, EveryFieldArrives) {
   EXPECT_EQ(request->num_sequences, 128);
   EXPECT_EQ(request->num_top_logprobs, 20);
   EXPECT_EQ(request->priority, -9);
+  EXPECT_EQ(request->cache_salt, "salt");
+  EXPECT_TRUE(request->bypass_prefix_cache);
   EXPECT_TRUE(request->tokens_only);
   EXPECT_EQ(request->deadline, deadline);
 }
@@ -254,22 +264,24 @@ TEST_F(RequestTest, StrategiesAreChecked) {
       [](v1::GenerateRequest* m) { m->mutable_strategy()->set_floor("half"); },
       "strategy.floor: ");
   ExpectInvalid(
-      [](v1::GenerateRequest* m) {
-        m->mutable_strategy()->set_spec("every=2");
-        m->mutable_strategy()->set_floor("leaders=0,3");
-      },
-      "strategy.floor: the leaders of \"leaders=0,3\"");
-  ExpectRefused(
       [](v1::GenerateRequest* m) { m->mutable_strategy()->add_switches(); },
-      absl::StatusCode::kUnimplemented, "planned switches");
+      "strategy.switches[0].spec: is empty");
   ASSERT_TRUE(served_.tiny.strategies->Register("half", "every=2").ok());
   const auto named = Parse(
       [](v1::GenerateRequest* m) { m->mutable_strategy()->set_spec("half"); });
   ASSERT_TRUE(named.ok()) << named.status();
   EXPECT_EQ(named->strategy.canonical(), "every=2");
-  EXPECT_EQ(named->strategy_label,
-            served_.tiny.strategies->LabelOf(named->strategy));
   EXPECT_NE(named->strategy_label, 0);
+}
+
+TEST_F(RequestTest, SaltsAreBoundedAndNotShown) {
+  const std::string salt(256, 's');
+  const auto request =
+      Parse([&](v1::GenerateRequest* m) { m->set_cache_salt(salt); });
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->cache_salt, salt);
+  ExpectInvalid([&](v1::GenerateRequest* m) { m->set_cache_salt(salt + "s"); },
+                "cache_salt has 257 bytes, at most 256 are allowed");
 }
 
 TEST_F(RequestTest, OtherModelsAreNotFound) {
@@ -336,9 +348,18 @@ TEST_F(RequestTest, ScoreIsCheckedTheSameWay) {
       Code::kInvalidArgument);
   EXPECT_EQ(code([](v1::ScoreRequest* m) { m->set_top_logprobs(21); }),
             Code::kInvalidArgument);
-  EXPECT_EQ(
-      code([](v1::ScoreRequest* m) { m->mutable_strategy()->add_switches(); }),
-      Code::kUnimplemented);
+
+  const auto floored = parse(
+      [](v1::ScoreRequest* m) { m->mutable_strategy()->set_floor("every=2"); });
+  ASSERT_TRUE(floored.ok()) << floored.status();
+  EXPECT_EQ(floored->floor.value().canonical(), "every=2");
+  const auto switched = parse([](v1::ScoreRequest* m) {
+    m->mutable_strategy()->add_switches()->set_spec("every=2");
+  });
+  EXPECT_EQ(switched.status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(switched.status().message(),
+            "strategy.switches: Score has no generated tokens to switch "
+            "after");
 }
 
 }  // namespace

@@ -88,6 +88,34 @@ class Client {
     return load;
   }
 
+  v1::GetModelResponse GetModel() {
+    grpc::ClientContext context;
+    v1::GetModelResponse model;
+    const grpc::Status status = inference_->GetModel(&context, {}, &model);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return model;
+  }
+
+  grpc::Status Switch(const std::string& request_id, const std::string& spec,
+                      bool recompute, v1::SwitchStrategyResponse* response) {
+    grpc::ClientContext context;
+    v1::SwitchStrategyRequest request;
+    request.set_request_id(request_id);
+    request.set_spec(spec);
+    request.set_recompute(recompute);
+    return admin_->SwitchStrategy(&context, request, response);
+  }
+
+  // Ends every live request with this label; their number.
+  uint32_t Abort(const std::string& request_id) {
+    grpc::ClientContext context;
+    v1::AbortRequest request;
+    request.set_request_id(request_id);
+    v1::AbortResponse response;
+    EXPECT_TRUE(inference_->Abort(&context, request, &response).ok());
+    return response.aborted();
+  }
+
   // Waits until `running` and `waiting` requests are there; false after 20 s.
   bool WaitForLoad(uint32_t running, uint32_t waiting) {
     for (int i = 0; i < 2000; ++i) {

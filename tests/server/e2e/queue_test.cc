@@ -35,7 +35,8 @@ class QueueTest : public testing::Test {
     const v1::GetLoadResponse load = client_->GetLoad();
     EXPECT_EQ(load.kv_used_bytes(), 0u);
     EXPECT_EQ(load.kv_reserved_bytes(), 0u);
-    EXPECT_EQ(load.kv_free_bytes(), load.kv_pool_bytes());
+    EXPECT_EQ(load.kv_cached_bytes() + load.kv_free_bytes(),
+              load.kv_pool_bytes());
   }
 
   // Runs until its context is cancelled.

@@ -107,7 +107,7 @@ TEST(StartFailureTest, FlagsAreNamed) {
            {"--reflection=maybe", "allowed are auto, on, off"},
            {"--log_format=xml", "allowed are text, json"},
            {"--host=192.0.2.1", "cannot listen on 192.0.2.1:0: "},
-           {"--admission=optimistic", "admission"},
+           {"--admission=lazy", "allowed are reserve, optimistic"},
            {"--no_such_flag=1", "no_such_flag"},
            {"--grpc_port=many", "grpc_port"},
            {"extra", "unexpected argument"}}) {
@@ -155,10 +155,12 @@ TEST(StartFailureTest, ConfigFile) {
   write(
       "model: /nonexistent\npage_tokens: 17\nkv_memory: 4MiB\n"
       "strategies:\n  half: every=2\n  quarter: every=4\n"
-      "default_strategy: quarter\ndrain_timeout: 1s\n");
+      "default_strategy: quarter\ndrain_timeout: 1s\n"
+      "admission: optimistic\n");
   ServerProcess server({"--page_tokens=32", flag, kTiny});
   ASSERT_TRUE(server.WaitUntilListening()) << server.Log();
   EXPECT_THAT(server.Log(), HasSubstr("default_strategy=every=4"));
+  EXPECT_THAT(server.Log(), HasSubstr("admission=optimistic"));
 }
 
 TEST(StartFailureTest, VersionIsTheProgramsOwn) {

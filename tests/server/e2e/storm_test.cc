@@ -103,14 +103,16 @@ TEST(StormTest, LeavesNothingBehind) {
   const v1::GetLoadResponse load = client.GetLoad();
   EXPECT_EQ(load.kv_used_bytes(), 0u);
   EXPECT_EQ(load.kv_reserved_bytes(), 0u);
-  EXPECT_EQ(load.kv_free_bytes(), load.kv_pool_bytes());
+  EXPECT_EQ(load.kv_cached_bytes() + load.kv_free_bytes(),
+            load.kv_pool_bytes());
   EXPECT_EQ(load.kv_pool_bytes(), 480u << 10);
 
   const ScrapedMetrics metrics = Scrape(server);
   EXPECT_TRUE(metrics.unparsed().empty());
   EXPECT_EQ(metrics.Sum("strata_kv_cache_bytes", {"state=\"used\""}), 0);
   EXPECT_EQ(metrics.Sum("strata_kv_cache_bytes", {"state=\"reserved\""}), 0);
-  EXPECT_EQ(metrics.Sum("strata_kv_cache_bytes", {"state=\"free\""}),
+  EXPECT_EQ(metrics.Sum("strata_kv_cache_bytes", {"state=\"cached\""}) +
+                metrics.Sum("strata_kv_cache_bytes", {"state=\"free\""}),
             480 << 10);
   EXPECT_EQ(metrics.Sum("vllm:kv_cache_usage_perc"), 0);
   EXPECT_EQ(metrics.Sum("vllm:num_requests_running"), 0);
