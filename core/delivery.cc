@@ -1,5 +1,6 @@
 #include "core/delivery.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -16,6 +17,18 @@ Metrics::Finish ToFinish(FinishReason reason) {
       return Metrics::Finish::kAbort;
   }
   return Metrics::Finish::kError;
+}
+
+Metrics::SwitchCause ToSwitchCause(SwitchCause cause) {
+  switch (cause) {
+    case SwitchCause::kClient:
+      return Metrics::SwitchCause::kClient;
+    case SwitchCause::kPlanned:
+      return Metrics::SwitchCause::kPlanned;
+    case SwitchCause::kPressure:
+      return Metrics::SwitchCause::kPressure;
+  }
+  return Metrics::SwitchCause::kClient;
 }
 
 }  // namespace
@@ -68,7 +81,7 @@ void Delivery::DeliverToken(Sequence* sequence, const SampledToken& sampled,
     delta.logprobs.push_back(sampled);
   }
   if (sequence->index == 0 && sequence->num_generated() == 1) {
-    ReleaseSamples(sequence, result.finish.has_value());
+    ReleaseSamples(sequence);
   }
   if (result.finish.has_value()) {
     EndSequence(sequence, std::move(delta), *result.finish,
@@ -101,6 +114,57 @@ void Delivery::DeliverScores(Sequence* sequence,
   EndSequence(sequence, std::move(delta), FinishReason::kStop, "", now);
 }
 
+void Delivery::Record(std::span<const SchedulerEvent> events) {
+  for (const SchedulerEvent& event : events) {
+    switch (event.kind) {
+      case SchedulerEvent::Kind::kAdmitted:
+        RecordAdmission(event.sequence);
+        break;
+      case SchedulerEvent::Kind::kPreempted:
+        RecordPreemption(event.sequence->live);
+        break;
+      case SchedulerEvent::Kind::kSwitched:
+        RecordSwitch(event);
+        break;
+    }
+  }
+}
+
+void Delivery::RecordAdmission(Sequence* sequence) {
+  LiveRequest* const live = sequence->live;
+  table_->SetRunning(live, true);
+  table_->SetLabel(live, sequence->strategy_label);
+  const Request& request = live->request;
+  if (live->looked_up || request.bypass_prefix_cache ||
+      request.kind == Request::Kind::kScore) {
+    return;
+  }
+  live->looked_up = true;
+  metrics_->RecordPrefixLookup(live->strategy_label,
+                               static_cast<int64_t>(request.prompt.size()),
+                               sequence->num_reused);
+}
+
+void Delivery::RecordPreemption(LiveRequest* live) {
+  metrics_->RecordPreemption();
+  for (const auto& sequence : live->sequences) {
+    if (sequence->state == Sequence::State::kRunning) return;
+  }
+  table_->SetRunning(live, false);
+}
+
+void Delivery::RecordSwitch(const SchedulerEvent& event) {
+  Sequence* const sequence = event.sequence;
+  const int64_t freed_bytes = event.freed_pages * page_bytes_;
+  const int64_t after =
+      std::max<int64_t>(0, event.position - sequence->num_prompt());
+  sequence->switches.push_back({.after_generated = static_cast<int>(after),
+                                .strategy = event.strategy,
+                                .freed_bytes = freed_bytes});
+  metrics_->RecordSwitch(ToSwitchCause(event.cause), freed_bytes);
+  table_->SetLabel(sequence->live, sequence->strategy_label);
+}
+
 void Delivery::EndEmpty(LiveRequest* live, absl::Time now) {
   CountPrompt(live);
   EndSequence(live->sequences[0].get(), {}, FinishReason::kStop, "", now);
@@ -109,13 +173,13 @@ void Delivery::EndEmpty(LiveRequest* live, absl::Time now) {
 void Delivery::CountPrompt(LiveRequest* live) {
   if (live->prompt_run) return;
   live->prompt_run = true;
-  metrics_->AddPromptTokens(live->request.strategy_label,
+  metrics_->AddPromptTokens(live->strategy_label,
                             static_cast<int64_t>(live->request.prompt.size()));
 }
 
 void Delivery::CountToken(Sequence* sequence, absl::Time now) {
   LiveRequest* live = sequence->live;
-  const int label = live->request.strategy_label;
+  const int label = sequence->strategy_label;
   meter_->AddGenerated(1, now);
   metrics_->AddGeneratedTokens(label, 1);
   if (live->num_generated++ == 0) {
@@ -131,10 +195,10 @@ void Delivery::CountToken(Sequence* sequence, absl::Time now) {
   sequence->last_token = now;
 }
 
-void Delivery::ReleaseSamples(Sequence* first, bool ends) {
+void Delivery::ReleaseSamples(Sequence* first) {
   for (const auto& sample : first->live->sequences) {
     if (sample->state == Sequence::State::kHeld) {
-      scheduler_->Release(sample.get(), ends ? nullptr : first);
+      scheduler_->Release(sample.get());
     }
   }
 }
@@ -179,7 +243,7 @@ void Delivery::EndRequest(LiveRequest* live, const absl::Status& status,
   const Request& request = live->request;
   const Sequence& first = *live->sequences[0];
   metrics_->RecordRequest(
-      request.strategy_label,
+      live->strategy_label,
       {.finish = finish,
        .end_to_end = now - live->arrival,
        .decode = live->num_generated > 0 ? first.last_token - first.first_token
@@ -204,6 +268,8 @@ Usage Delivery::UsageOf(const Sequence& sequence) const {
           .kv_bytes = sequence.max_held * page_bytes_,
           .kv_bytes_full = sequence.max_held_full * page_bytes_,
           .strategy = sequence.strategy.canonical(),
+          .switches = sequence.switches,
+          .preemptions = sequence.num_preemptions,
           .queue_seconds =
               seconds(sequence.live->arrival, sequence.first_scheduled),
           .prefill_seconds =

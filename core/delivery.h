@@ -30,6 +30,10 @@ class Delivery {
   // point into them.
   void DropEnded() { ended_.clear(); }
 
+  // What the scheduler did: takes it into the usage of the sequences, the
+  // table's counts and the metrics.
+  void Record(std::span<const SchedulerEvent> events);
+
   // Ends a request that has nothing to run: Score of one token.
   void EndEmpty(LiveRequest* live, absl::Time now);
 
@@ -55,9 +59,12 @@ class Delivery {
   // The prompt of `sequence` was run to its end.
   void CountPrompt(LiveRequest* live);
   void CountToken(Sequence* sequence, absl::Time now);
-  // Lets the held samples of sample 0's request go; they share its pages unless
-  // it `ends`.
-  void ReleaseSamples(Sequence* first, bool ends);
+  // Lets the held samples of sample 0's request go; its prompt is in the prefix
+  // index now.
+  void ReleaseSamples(Sequence* first);
+  void RecordAdmission(Sequence* sequence);
+  void RecordPreemption(LiveRequest* live);
+  void RecordSwitch(const SchedulerEvent& event);
 
   void EndSequence(Sequence* sequence, SequenceDelta delta, FinishReason reason,
                    std::string matched_stop, absl::Time now);

@@ -5,7 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/quote.h"
 #include "core/sample_rows.h"
+#include "core/switch_requests.h"
 
 namespace strata {
 namespace {
@@ -43,8 +45,9 @@ Engine::Engine(const Options& options, Parts parts)
       limits_{.vocab_size = parts_.transformer->config().vocab_size,
               .max_model_len = options.max_model_len,
               .num_pages = options.num_pages,
-              .page_tokens = options.scheduler.page_tokens},
-      pool_(options.num_pages),
+              .page_tokens = options.scheduler.page_tokens,
+              .optimistic = options.scheduler.optimistic},
+      pool_(options.num_pages, options.scheduler.page_tokens),
       scheduler_(options.scheduler, &pool_),
       meter_(options.page_bytes, parts_.strategies),
       delivery_(&scheduler_, &table_, &meter_, parts_.metrics,
@@ -68,6 +71,7 @@ absl::Status Engine::WarmUp() {
   MakeSampleRows(plan_, &sample_rows_);
   const absl::Status status =
       parts_.transformer->Run(plan_, sample_rows_, &sampled_);
+  scheduler_.TakeEvents(&events_);  // of nobody's interest
   scheduler_.Remove(&sequence);
   plan_.Clear();
   return status;
@@ -117,8 +121,9 @@ void Engine::Accept(std::unique_ptr<LiveRequest> accepted) {
   // Full, unless what has come since the last step can start at once.
   while (scheduler_.AdmitNext() != nullptr) {
   }
-  MarkStarted();
-  if (live->started || table_.num_waiting() <= options_.max_queued_requests) {
+  RecordEvents();
+  if (live->is_running ||
+      table_.num_waiting() <= options_.max_queued_requests) {
     return;
   }
   for (const auto& sequence : live->sequences) {
@@ -160,6 +165,40 @@ void Engine::Abort(std::string label, std::function<void(int)> done) {
   if (!posted) done(0);
 }
 
+void Engine::SwitchStrategy(std::string label, SharingStrategy strategy,
+                            int strategy_label, bool recompute,
+                            std::function<void(absl::StatusOr<int64_t>)> done) {
+  const bool posted = inbox_.Post([this, label = std::move(label),
+                                   strategy = std::move(strategy),
+                                   strategy_label, recompute, done] {
+    const std::vector<LiveRequest*> found = table_.FindLabel(label);
+    if (found.empty()) {
+      done(absl::NotFoundError(
+          absl::StrCat("no live request has the request_id ", Quote(label))));
+      return;
+    }
+    absl::StatusOr<int64_t> freed =
+        SwitchRequests(found, strategy, strategy_label, recompute,
+                       options_.num_pages, &scheduler_);
+    RecordEvents();
+    if (freed.ok()) *freed *= options_.page_bytes;
+    done(std::move(freed));
+  });
+  if (!posted) done(absl::UnavailableError("the server is shutting down"));
+}
+
+void Engine::SetPolicy(std::optional<bool> demote_under_pressure,
+                       std::optional<double> pressure_threshold) {
+  inbox_.Post([this, demote_under_pressure, pressure_threshold] {
+    PressurePolicy policy = scheduler_.policy();
+    if (demote_under_pressure) {
+      policy.demote_under_pressure = *demote_under_pressure;
+    }
+    if (pressure_threshold) policy.pressure_threshold = *pressure_threshold;
+    scheduler_.SetPolicy(policy);
+  });
+}
+
 void Engine::Loop() {
   std::vector<Inbox::Action> actions;
   while (!stop_.load(std::memory_order_acquire)) {
@@ -184,7 +223,7 @@ void Engine::RunStep() {
   const absl::Time begin = parts_.now();
   scheduler_.Plan(begin, &plan_);
   if (plan_.empty()) return;
-  MarkStarted();
+  RecordEvents();
   int prompt_rows = 0;
   for (const BatchPlan::Chunk& chunk : plan_.chunks) {
     const Sequence& sequence = *chunk.sequence;
@@ -209,10 +248,9 @@ void Engine::RunStep() {
   last_progress_ms_.store(absl::ToUnixMillis(end));
 }
 
-void Engine::MarkStarted() {
-  for (const Sequence* sequence : scheduler_.running()) {
-    table_.MarkStarted(sequence->live);
-  }
+void Engine::RecordEvents() {
+  scheduler_.TakeEvents(&events_);
+  delivery_.Record(events_);
 }
 
 void Engine::EndExpired() {

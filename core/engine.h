@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -78,6 +79,22 @@ class Engine {
   // Calls `done` with their number.
   void Abort(std::string label, std::function<void(int)> done);
 
+  // Switches every live request with this label, running, queued or pre-empted,
+  // to `strategy`, between two steps: pages of leaders that it drops are free
+  // at once, and nothing is recomputed.  With `recompute` the positions run so
+  // far are run again under it, and it may be any.  Calls `done` with the bytes
+  // given back, or NOT_FOUND, or FAILED_PRECONDITION (its leaders are not a
+  // subset and no `recompute`; or the pool can never hold a request under it):
+  // nothing is changed then.  UNAVAILABLE after Drain.
+  void SwitchStrategy(std::string label, SharingStrategy strategy,
+                      int strategy_label, bool recompute,
+                      std::function<void(absl::StatusOr<int64_t>)> done);
+
+  // When requests are demoted to their floors.  Fields that are absent stay.
+  // REQUIRES: 0 < pressure_threshold <= 1.
+  void SetPolicy(std::optional<bool> demote_under_pressure,
+                 std::optional<double> pressure_threshold);
+
   // The state after the latest step.
   LoadReport GetLoad() const;
   const EngineLimits& limits() const { return limits_; }
@@ -102,7 +119,7 @@ class Engine {
   void Accept(std::unique_ptr<LiveRequest> live);
   void Refuse(LiveRequest& live, absl::Status status,
               Metrics::Rejection reason);
-  void MarkStarted();
+  void RecordEvents();
   void EndExpired();
   void Expire(LiveRequest* live, absl::Time now);
   void EndAll(const absl::Status& status);
@@ -119,6 +136,7 @@ class Engine {
   LoadMeter meter_;
   Delivery delivery_;
   BatchPlan plan_;
+  std::vector<SchedulerEvent> events_;
   std::vector<SampleRow> sample_rows_;
   std::vector<SampledToken> sampled_;
   bool draining_ = false;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/quote.h"
+#include "core/strategy_path.h"
 
 namespace strata {
 namespace {
@@ -17,25 +18,36 @@ absl::Status Refuse(const Parts&... why) {
   return absl::InvalidArgumentError(absl::StrCat(why...));
 }
 
-// Pages that `num_positions` take, one for each leader and begun block.
-int64_t PagesFor(const Request& request, int64_t num_positions,
-                 int page_tokens) {
-  return request.strategy.num_leaders() *
-         ((num_positions + page_tokens - 1) / page_tokens);
+// Positions that `num_pages` hold under `strategy`.
+int64_t PositionsIn(const SharingStrategy& strategy, int64_t num_pages,
+                    int page_tokens) {
+  return num_pages / strategy.num_leaders() * page_tokens;
 }
 
-// Positions that `num_pages` hold under the request's strategy.
-int64_t PositionsIn(const Request& request, int64_t num_pages,
-                    int page_tokens) {
-  return num_pages / request.strategy.num_leaders() * page_tokens;
+int64_t PagesOf(const Request& request, bool at_floor, int64_t num_positions,
+                int page_tokens) {
+  return StrategyPath(request, at_floor)
+      .PagesAhead(0, num_positions, page_tokens);
+}
+
+bool FitsPool(const EngineLimits& limits, const Request& request,
+              int64_t num_positions) {
+  const auto fits = [&](bool at_floor) {
+    return PagesOf(request, at_floor, num_positions, limits.page_tokens) <=
+           limits.num_pages;
+  };
+  return fits(false) || (request.floor.has_value() && fits(true));
 }
 
 absl::Status DoesNotFitPool(const EngineLimits& limits, const Request& request,
                             int64_t num_positions) {
+  const bool at_floor = request.floor.has_value();
+  const SharingStrategy& strategy =
+      at_floor ? *request.floor : request.strategy;
   return Refuse(num_positions, " positions need ",
-                PagesFor(request, num_positions, limits.page_tokens),
-                " pages of KV cache under strategy ",
-                Quote(request.strategy.canonical()), ", but the pool has ",
+                PagesOf(request, at_floor, num_positions, limits.page_tokens),
+                " pages of KV cache under ", at_floor ? "floor " : "strategy ",
+                Quote(strategy.canonical()), ", but the pool has ",
                 limits.num_pages,
                 " (--kv_memory): ask for fewer tokens or keep fewer leaders");
 }
@@ -46,7 +58,7 @@ absl::Status FitScore(const EngineLimits& limits, const Request& request) {
     return Refuse(num_tokens, " tokens to score are more than the context of ",
                   limits.max_model_len, " (--max_model_len)");
   }
-  if (PagesNeeded(request, limits.page_tokens) > limits.num_pages) {
+  if (!FitsPool(limits, request, request.MaxPositions())) {
     return DoesNotFitPool(limits, request, request.MaxPositions());
   }
   return absl::OkStatus();
@@ -58,12 +70,18 @@ int64_t DefaultMaxTokens(const EngineLimits& limits, const Request& request,
                          int64_t context_left) {
   // The last generated token takes no position.
   const int64_t before = static_cast<int64_t>(request.prompt.size()) - 1;
-  const int64_t all =
-      PositionsIn(request, limits.num_pages, limits.page_tokens);
-  const int64_t quarter =
-      PositionsIn(request, limits.num_pages / 4, limits.page_tokens);
-  const int64_t positions =
-      std::min(all, std::max(quarter, before + kDefaultNewTokens));
+  const auto positions_in = [&](int64_t num_pages) {
+    const int64_t positions =
+        PositionsIn(request.strategy, num_pages, limits.page_tokens);
+    if (positions > before || !request.floor.has_value()) return positions;
+    return PositionsIn(*request.floor, num_pages, limits.page_tokens);
+  };
+  int64_t positions = positions_in(limits.num_pages);
+  if (!limits.optimistic) {
+    const int64_t quarter = positions_in(limits.num_pages / 4);
+    positions =
+        std::min(positions, std::max(quarter, before + kDefaultNewTokens));
+  }
   return std::min(context_left, positions - before);
 }
 
@@ -94,14 +112,15 @@ absl::Status FitRequest(const EngineLimits& limits,
   }
   request->stopping.max_tokens =
       static_cast<int32_t>(std::min(int64_t{*max_tokens}, context_left));
-  if (PagesNeeded(*request, limits.page_tokens) > limits.num_pages) {
+  if (!FitsPool(limits, *request, request->MaxPositions())) {
     return DoesNotFitPool(limits, *request, request->MaxPositions());
   }
   return absl::OkStatus();
 }
 
 int64_t PagesNeeded(const Request& request, int page_tokens) {
-  return PagesFor(request, request.MaxPositions(), page_tokens);
+  return PagesOf(request, /*at_floor=*/false, request.MaxPositions(),
+                 page_tokens);
 }
 
 }  // namespace strata

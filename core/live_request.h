@@ -19,7 +19,8 @@ struct LiveRequest {
       : id(id),
         request(std::move(request)),
         sink(std::move(sink)),
-        arrival(arrival) {}
+        arrival(arrival),
+        strategy_label(this->request.strategy_label) {}
 
   const RequestId id;
   const Request request;
@@ -29,7 +30,9 @@ struct LiveRequest {
   std::vector<std::unique_ptr<Sequence>> sequences;  // by index
   int num_live = 0;         // sequences that have not ended
   int num_generated = 0;    // tokens, at every index
-  bool started = false;     // a sequence was admitted
+  int strategy_label;       // that it is counted under at present
+  bool is_running = false;  // else it waits: counted so
+  bool looked_up = false;   // its prefix, when it was first admitted
   bool prompt_run = false;  // the prompt was run to its end once
 };
 

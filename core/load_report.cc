@@ -6,11 +6,12 @@ LoadReport LoadMeter::Measure(const KvPool& pool, const RequestTable& table,
                               const std::vector<Sequence*>& running,
                               absl::Time now) {
   LoadReport report;
-  report.running = table.num_started();
+  report.running = table.num_running();
   report.waiting = table.num_waiting();
   report.kv_pool_bytes = pool.num_pages() * page_bytes_;
   report.kv_used_bytes = pool.num_used() * page_bytes_;
   report.kv_reserved_bytes = pool.num_reserved() * page_bytes_;
+  report.kv_cached_bytes = pool.num_cached() * page_bytes_;
   report.kv_free_bytes = pool.num_free() * page_bytes_;
   report.prompt_tokens_per_second = prompt_.PerSecond(now);
   report.generated_tokens_per_second = generated_.PerSecond(now);
@@ -18,7 +19,7 @@ LoadReport LoadMeter::Measure(const KvPool& pool, const RequestTable& table,
     const int index = static_cast<int>(report.strategies.size());
     report.strategies.push_back(
         {.label = std::move(label),
-         .running = table.num_started(index),
+         .running = table.num_running(index),
          .kv_used_bytes = pool.num_used(index) * page_bytes_});
   }
   for (const Sequence* sequence : running) {
@@ -27,7 +28,7 @@ LoadReport LoadMeter::Measure(const KvPool& pool, const RequestTable& table,
     const int64_t saved =
         followers * sequence->pages.num_blocks() * page_bytes_;
     report.kv_saved_bytes += saved;
-    report.strategies[sequence->request.strategy_label].kv_saved_bytes += saved;
+    report.strategies[sequence->strategy_label].kv_saved_bytes += saved;
   }
   return report;
 }

@@ -1,5 +1,7 @@
 #include "core/page_table.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace strata {
@@ -16,6 +18,17 @@ void PageTable::AppendBlock(const KvPool::PageId* pages) {
     pages_[int64_t{slot} * stride_ + num_blocks_] = pages[slot];
   }
   ++num_blocks_;
+}
+
+void PageTable::KeepSlots(std::span<const int> kept) {
+  int slot = 0;
+  for (int from : kept) {
+    STRATA_CHECK(from >= slot && from < num_slots_);
+    std::copy_n(pages_.begin() + int64_t{from} * stride_, num_blocks_,
+                pages_.begin() + int64_t{slot} * stride_);
+    ++slot;
+  }
+  num_slots_ = slot;
 }
 
 }  // namespace strata

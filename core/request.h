@@ -12,7 +12,8 @@
 
 namespace strata {
 
-using RequestId = uint64_t;  // the server's own, unique within a process, from 1
+using RequestId =
+    uint64_t;  // the server's own, unique within a process, from 1
 
 struct Sampling {
   float temperature = 1.0f;
@@ -27,7 +28,8 @@ struct Sampling {
   std::vector<int32_t> allowed_tokens;  // empty: all
 
   bool has_penalties() const {
-    return repetition_penalty != 1.0f || presence_penalty != 0.0f || frequency_penalty != 0.0f;
+    return repetition_penalty != 1.0f || presence_penalty != 0.0f ||
+           frequency_penalty != 0.0f;
   }
 };
 
@@ -40,25 +42,46 @@ struct Stopping {
   bool include_stop = false;
 };
 
-// What a client asks for: validated (server/request.h, core/fit_request.h), immutable from then on.
+// A switch that the client plans: prompt and first `after_generated` generated
+// tokens are run, hence cached, under the strategy before, later ones under
+// this.
+struct PlannedSwitch {
+  int32_t after_generated = 0;
+  SharingStrategy strategy;
+  int strategy_label = 0;
+};
+
+// What a client asks for: validated (server/request.h, core/fit_request.h),
+// immutable from then on.
 struct Request {
   enum class Kind { kGenerate, kScore };
   Kind kind = Kind::kGenerate;
-  std::string label;            // the client's request_id, may be empty, need not be unique
-  std::vector<int32_t> prompt;  // not empty, ids within the vocabulary; Score: the tokens
+  std::string
+      label;  // the client's request_id, may be empty, need not be unique
+  std::vector<int32_t>
+      prompt;  // not empty, ids within the vocabulary; Score: the tokens
   SharingStrategy strategy;
-  int strategy_label = 0;       // StrategyRegistry::LabelOf(strategy)
+  int strategy_label = 0;  // StrategyRegistry::LabelOf(strategy)
+  // What the server may switch it to under memory pressure; absent: nothing.
+  // Leaders are a subset of `strategy`'s.
+  std::optional<SharingStrategy> floor;
+  int floor_label = 0;
+  // after_generated rises; leaders are a subset of those before.
+  std::vector<PlannedSwitch> switches;
   Sampling sampling;
   Stopping stopping;
   int num_sequences = 1;
   std::optional<int> num_top_logprobs;  // absent: no log-probabilities
   int32_t priority = 0;                 // lower runs first
-  bool tokens_only = false;             // no text
+  std::string cache_salt;  // prefixes are shared only between equal ones
+  bool bypass_prefix_cache = false;  // neither reads nor writes it
+  bool tokens_only = false;          // no text
   absl::Time deadline = absl::InfiniteFuture();
 
   explicit Request(SharingStrategy s) : strategy(std::move(s)) {}
 
-  // Positions that are run for one sequence, from its first to its end: the last token is never run.
+  // Positions that are run for one sequence, from its first to its end: the
+  // last token is never run.
   int64_t MaxPositions() const {
     return static_cast<int64_t>(prompt.size()) - 1 +
            (kind == Kind::kGenerate ? stopping.max_tokens : 0);

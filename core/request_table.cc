@@ -27,10 +27,7 @@ std::unique_ptr<LiveRequest> RequestTable::Remove(LiveRequest* live) {
     if (label->second.empty()) by_label_.erase(label);
   }
   by_deadline_.erase({live->request.deadline, live->id});
-  if (live->started) {
-    --num_started_;
-    --started_by_label_[live->request.strategy_label];
-  }
+  SetRunning(live, false);
   std::unique_ptr<LiveRequest> removed = std::move(found->second);
   by_id_.erase(found);
   return removed;
@@ -65,18 +62,27 @@ absl::Time RequestTable::FirstDeadline() const {
                               : by_deadline_.begin()->first;
 }
 
-void RequestTable::MarkStarted(LiveRequest* live) {
-  if (live->started) return;
-  live->started = true;
-  ++num_started_;
-  const size_t label = live->request.strategy_label;
-  if (label >= started_by_label_.size()) started_by_label_.resize(label + 1);
-  ++started_by_label_[label];
+void RequestTable::SetRunning(LiveRequest* live, bool is_running) {
+  if (live->is_running == is_running) return;
+  live->is_running = is_running;
+  const size_t label = live->strategy_label;
+  if (label >= running_by_label_.size()) running_by_label_.resize(label + 1);
+  const int change = is_running ? 1 : -1;
+  num_running_ += change;
+  running_by_label_[label] += change;
 }
 
-int RequestTable::num_started(int strategy_label) const {
+void RequestTable::SetLabel(LiveRequest* live, int strategy_label) {
+  if (live->strategy_label == strategy_label) return;
+  const bool is_running = live->is_running;
+  SetRunning(live, false);
+  live->strategy_label = strategy_label;
+  SetRunning(live, is_running);
+}
+
+int RequestTable::num_running(int strategy_label) const {
   const size_t label = strategy_label;
-  return label < started_by_label_.size() ? started_by_label_[label] : 0;
+  return label < running_by_label_.size() ? running_by_label_[label] : 0;
 }
 
 }  // namespace strata

@@ -29,21 +29,22 @@ class RequestTable {
   LiveRequest* FirstExpired(absl::Time now) const;
   absl::Time FirstDeadline() const;  // InfiniteFuture where none
 
-  // The first sequence of the request was admitted.  Idempotent.
-  void MarkStarted(LiveRequest* live);
+  // Whether the request is counted as running, and under which label.
+  void SetRunning(LiveRequest* live, bool is_running);
+  void SetLabel(LiveRequest* live, int strategy_label);
 
   int num_live() const { return static_cast<int>(by_id_.size()); }
-  int num_started() const { return num_started_; }
-  int num_started(int strategy_label) const;
-  int num_waiting() const { return num_live() - num_started_; }
+  int num_running() const { return num_running_; }
+  int num_running(int strategy_label) const;
+  int num_waiting() const { return num_live() - num_running_; }
 
  private:
   absl::flat_hash_map<RequestId, std::unique_ptr<LiveRequest>> by_id_;
   absl::flat_hash_map<std::string, absl::btree_set<RequestId>> by_label_;
   absl::btree_set<std::pair<absl::Time, RequestId>>
       by_deadline_;                    // those with one
-  std::vector<int> started_by_label_;  // by strategy label
-  int num_started_ = 0;
+  std::vector<int> running_by_label_;  // by strategy label
+  int num_running_ = 0;
 };
 
 }  // namespace strata

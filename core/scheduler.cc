@@ -8,8 +8,6 @@
 namespace strata {
 namespace {
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 bool IsDecoding(const Sequence& sequence) {
   return sequence.num_pending() == 1 && sequence.num_generated() > 0;
 }
@@ -19,14 +17,12 @@ int NumWanted(const Sequence& sequence, int num_rows) {
   return num_rows == sequence.num_pending() ? 1 : 0;
 }
 
-// Rows of one strategy lie together; the order within is the same in any step.
+// Rows of one strategy lie together.
 void OrderByStrategy(BatchPlan* plan) {
   const auto before = [](const BatchPlan::Chunk& a, const BatchPlan::Chunk& b) {
-    const std::string& left = a.sequence->strategy.canonical();
-    const std::string& right = b.sequence->strategy.canonical();
-    if (&left != &right) {
-      if (const int order = left.compare(right); order != 0) return order < 0;
-    }
+    const int left = a.sequence->prefix.strategy->number;
+    const int right = b.sequence->prefix.strategy->number;
+    if (left != right) return left < right;
     return a.sequence->ticket.number < b.sequence->ticket.number;
   };
   std::sort(plan->chunks.begin(), plan->chunks.end(), before);
@@ -35,17 +31,22 @@ void OrderByStrategy(BatchPlan* plan) {
 }  // namespace
 
 Scheduler::Scheduler(const Options& options, KvPool* pool)
-    : options_(options), pool_(pool) {
+    : options_(options), pool_(pool), memory_(pool, options.page_tokens) {
   STRATA_CHECK(options.max_sequences > 0);
   STRATA_CHECK(options.max_batched_tokens > 0);
-  STRATA_CHECK(options.page_tokens > 0);
 }
 
 void Scheduler::Add(Sequence* sequence, absl::Time now) {
   STRATA_CHECK(sequence->state == Sequence::State::kWaiting ||
                sequence->state == Sequence::State::kHeld);
-  STRATA_CHECK(PagesNeeded(sequence->request, options_.page_tokens) <=
-               pool_->num_pages());
+  const int64_t end = sequence->request.MaxPositions();
+  if (sequence->path.PagesAhead(0, end, options_.page_tokens) >
+      pool_->num_pages()) {
+    sequence->path = StrategyPath(sequence->request, /*at_floor=*/true);
+    STRATA_CHECK(sequence->path.PagesAhead(0, end, options_.page_tokens) <=
+                 pool_->num_pages());
+  }
+  memory_.Enter(sequence);
   const int priority =
       std::clamp(sequence->request.priority, -kMaxPriority, kMaxPriority);
   sequence->ticket = {.due = now + priority * kPriorityDelay,
@@ -53,54 +54,55 @@ void Scheduler::Add(Sequence* sequence, absl::Time now) {
   if (sequence->state == Sequence::State::kWaiting) waiting_.insert(sequence);
 }
 
-void Scheduler::Release(Sequence* sequence, Sequence* donor) {
+void Scheduler::Release(Sequence* sequence) {
   STRATA_CHECK(sequence->state == Sequence::State::kHeld);
-  if (donor != nullptr) {
-    STRATA_CHECK(donor->state == Sequence::State::kRunning);
-    STRATA_CHECK(donor->prompt_done());
-    STRATA_CHECK(&donor->request == &sequence->request);
-    sequence->ticket.donor = donor->ticket.number;
-    donors_.emplace(donor->ticket.number, donor);
-  }
   sequence->state = Sequence::State::kWaiting;
   waiting_.insert(sequence);
 }
 
 void Scheduler::Remove(Sequence* sequence) {
+  if (sequence->state == Sequence::State::kEnded) return;
   if (sequence->state == Sequence::State::kWaiting) {
     STRATA_CHECK(waiting_.erase(sequence) == 1);
   } else if (sequence->state == Sequence::State::kRunning) {
-    const auto it = std::find(running_.begin(), running_.end(), sequence);
-    STRATA_CHECK(it != running_.end());
-    running_.erase(it);
-    donors_.erase(sequence->ticket.number);
-    const PageTable& pages = sequence->pages;
-    for (int slot = 0; slot < pages.num_slots(); ++slot) {
-      for (int block = 0; block < pages.num_blocks(); ++block) {
-        pool_->Release(pages.at(slot, block));
-      }
-    }
-    pool_->Unreserve(sequence->num_reserved);
-    sequence->pages = PageTable();
-    sequence->num_reserved = 0;
+    STRATA_CHECK(std::erase(running_, sequence) == 1);
+    memory_.Release(sequence);
   }
+  memory_.Leave(sequence);
   sequence->state = Sequence::State::kEnded;
 }
 
 void Scheduler::Plan(absl::Time now, BatchPlan* plan) {
+  ++step_;
   plan->Clear();
+  for (Sequence* sequence : running_) FollowPath(sequence);
+  const bool has_preempted = options_.optimistic && Grow();
+  if (policy_.demote_under_pressure && IsUnderPressure()) {
+    DemoteWhile([this] { return IsUnderPressure(); });
+  }
+  // What a pre-emption freed is not given away in the same step.
+  if (!has_preempted) {
+    while (AdmitNext() != nullptr) {
+    }
+  }
   int budget = options_.max_batched_tokens;
   PlanDecoding(now, &budget, plan);
-  while (AdmitNext() != nullptr) {
-  }
   PlanPrompts(now, &budget, plan);
   OrderByStrategy(plan);
 }
 
 void Scheduler::Commit(const BatchPlan& plan) {
   for (const BatchPlan::Chunk& chunk : plan.chunks) {
-    chunk.sequence->num_cached += chunk.num_rows;
+    Sequence* const sequence = chunk.sequence;
+    sequence->num_cached += chunk.num_rows;
+    sequence->max_cached = std::max(sequence->max_cached, sequence->num_cached);
+    memory_.EnterPrefix(sequence);
   }
+}
+
+void Scheduler::TakeEvents(std::vector<SchedulerEvent>* events) {
+  events->clear();
+  events->swap(events_);
 }
 
 void Scheduler::PlanDecoding(absl::Time now, int* budget, BatchPlan* plan) {
@@ -131,34 +133,15 @@ void Scheduler::PlanPrompts(absl::Time now, int* budget, BatchPlan* plan) {
   }
 }
 
-Sequence* Scheduler::AdmitNext() {
-  if (num_running() == options_.max_sequences) return nullptr;
-  int num_passed = 0;
-  for (auto it = waiting_.begin();
-       it != waiting_.end() && num_passed <= kMaxLookahead;
-       ++it, ++num_passed) {
-    Sequence* const sequence = *it;
-    if (TryAdmit(sequence)) {
-      for (auto passed = waiting_.begin(); passed != it; ++passed) {
-        ++(*passed)->ticket.num_passed;
-      }
-      waiting_.erase(it);
-      return sequence;
-    }
-    if (sequence->ticket.num_passed == kMaxBypass) return nullptr;
-  }
-  return nullptr;
-}
-
 void Scheduler::PlanChunk(absl::Time now, Sequence* sequence, int max_rows,
                           int* budget, BatchPlan* plan) {
-  const int num_rows = std::min(max_rows, sequence->num_pending());
+  // Rows of a chunk are of one strategy.
+  const int64_t left =
+      std::min<int64_t>(sequence->num_pending(),
+                        sequence->path.next_position() - sequence->num_cached);
+  const int num_rows = static_cast<int>(std::min<int64_t>(max_rows, left));
   if (num_rows <= 0) return;  // all of it was run, and it was not removed yet
-  const int64_t end = int64_t{sequence->num_cached} + num_rows;
-  while (int64_t{sequence->pages.num_blocks()} * options_.page_tokens < end) {
-    AllocateBlock(sequence);
-  }
-  UpdateHeld(sequence);
+  memory_.Allocate(sequence, int64_t{sequence->num_cached} + num_rows);
   if (sequence->first_scheduled == absl::InfinitePast()) {
     sequence->first_scheduled = now;
   }
@@ -167,64 +150,6 @@ void Scheduler::PlanChunk(absl::Time now, Sequence* sequence, int max_rows,
   plan->num_rows += num_rows;
   plan->num_wanted += num_wanted;
   *budget -= num_rows;
-}
-
-bool Scheduler::TryAdmit(Sequence* sequence) {
-  const int num_slots = sequence->strategy.num_leaders();
-  const int num_blocks = static_cast<int>(
-      CeilDiv(sequence->request.MaxPositions(), options_.page_tokens));
-  const Sequence* const donor = FindDonor(*sequence);
-  // The last position of the prompt is always run: its logits are wanted.
-  const int num_shared =
-      donor ? (sequence->num_prompt() - 1) / options_.page_tokens : 0;
-  const int64_t num_promised = int64_t{num_slots} * (num_blocks - num_shared);
-  if (!pool_->Reserve(num_promised)) return false;
-  sequence->num_reserved = num_promised;
-  sequence->pages = PageTable(num_slots, num_blocks);
-  if (donor) ShareBlocks(*donor, num_shared, sequence);
-  sequence->state = Sequence::State::kRunning;
-  running_.push_back(sequence);
-  return true;
-}
-
-const Sequence* Scheduler::FindDonor(const Sequence& sequence) const {
-  const auto it = donors_.find(sequence.ticket.donor);
-  if (it == donors_.end()) return nullptr;
-  return it->second->strategy == sequence.strategy ? it->second : nullptr;
-}
-
-void Scheduler::ShareBlocks(const Sequence& donor, int num_blocks,
-                            Sequence* sequence) {
-  const int num_slots = sequence->pages.num_slots();
-  block_.resize(num_slots);
-  for (int b = 0; b < num_blocks; ++b) {
-    for (int slot = 0; slot < num_slots; ++slot) {
-      block_[slot] = donor.pages.at(slot, b);
-      pool_->AddReference(block_[slot]);
-    }
-    sequence->pages.AppendBlock(block_.data());
-  }
-  sequence->num_reused = num_blocks * options_.page_tokens;
-  sequence->num_cached = sequence->num_reused;
-}
-
-void Scheduler::AllocateBlock(Sequence* sequence) {
-  const int num_slots = sequence->pages.num_slots();
-  STRATA_CHECK(sequence->num_reserved >= num_slots);
-  block_.resize(num_slots);
-  for (KvPool::PageId& page : block_) {
-    page = pool_->Allocate(sequence->request.strategy_label);
-  }
-  sequence->num_reserved -= num_slots;
-  sequence->pages.AppendBlock(block_.data());
-}
-
-void Scheduler::UpdateHeld(Sequence* sequence) const {
-  const PageTable& pages = sequence->pages;
-  sequence->max_held = std::max(sequence->max_held, pages.num_pages());
-  sequence->max_held_full =
-      std::max(sequence->max_held_full,
-               int64_t{sequence->strategy.num_layers()} * pages.num_blocks());
 }
 
 }  // namespace strata

@@ -10,7 +10,9 @@ Sequence::Sequence(LiveRequest* live, const Request& request, int index,
       request(request),
       index(index),
       tokens(request.prompt),
-      strategy(request.strategy),
+      path(request, /*at_floor=*/false),
+      strategy(path.strategy()),
+      strategy_label(path.label()),
       output(std::move(output)) {
   if (request.sampling.has_penalties()) counts.AddPrompt(request.prompt);
 }

@@ -77,6 +77,71 @@ TEST_P(GoldenTest, GreedyTokensAreThoseOfPyTorch) {
   EXPECT_GE(compared, 8);
 }
 
+void ExpectDemoted(const Golden& golden, int which,
+                   const CollectingSink::Sequence& got) {
+  const nlohmann::json& demotion = golden.json["demotions"][which];
+  EXPECT_EQ(got.tokens, demotion["tokens"].get<std::vector<int32_t>>());
+  ASSERT_EQ(got.logprobs.size(), got.tokens.size());
+  for (size_t i = 1; i < got.tokens.size(); ++i) {
+    // Row i of the golden logits is what follows token i.
+    const std::vector<double> want =
+        golden.Logprobs("demote/" + std::to_string(which), i - 1);
+    EXPECT_NEAR(got.logprobs[i].logprob, want[got.tokens[i]], 1e-3);
+  }
+}
+
+// Prompt and first five tokens under one strategy, the rest under another:
+// planned by the request, and asked for by a call just then.
+TEST_P(GoldenTest, DemotionsAreThoseOfPyTorch) {
+  const Golden golden(GetParam());
+  const TinyEngine tiny({.model = GetParam()});
+  int which = 0;
+  for (const nlohmann::json& demotion : golden.json["demotions"]) {
+    const std::string from = demotion["from"], to = demotion["to"];
+    SCOPED_TRACE(from + " -> " + to);
+    const int after = demotion["prompt_and_first_tokens_under_from"];
+    const int steps = demotion["tokens"].size();
+    Request planned = tiny.Greedy(golden.prompt(), from, steps);
+    planned.num_top_logprobs = 0;
+    Request switched = planned;
+    planned.switches.push_back({after, tiny.Strategy(to), 0});
+    const CollectingSink::Sequence by_plan = tiny.Run(planned)->Get(0);
+    ExpectDemoted(golden, which, by_plan);
+
+    switched.label = "mine";
+    absl::StatusOr<int64_t> freed = absl::UnknownError("not called");
+    auto sink = std::make_shared<CollectingSink>([&](int num_tokens) {
+      if (num_tokens != after + 1) return;
+      tiny.engine->SwitchStrategy("mine", tiny.Strategy(to), 0, false,
+                                  [&](auto status) { freed = status; });
+    });
+    tiny.engine->Submit(switched, sink);
+    ASSERT_TRUE(sink->Wait().ok());
+    const CollectingSink::Sequence by_call = sink->Get(0);
+    ExpectDemoted(golden, which, by_call);
+
+    const int dropped =
+        tiny.Strategy(from).num_leaders() - tiny.Strategy(to).num_leaders();
+    const int positions = golden.prompt().size() + steps - 1;
+    ASSERT_TRUE(freed.ok()) << freed.status();
+    // Pages and promises: all that the dropped leaders would come to hold.
+    EXPECT_EQ(*freed, dropped * ((positions + 3) / 4) * tiny.page_bytes);
+    for (const Usage& usage : {by_plan.end->usage, by_call.end->usage}) {
+      EXPECT_EQ(usage.strategy, tiny.Strategy(to).canonical());
+      ASSERT_EQ(usage.switches.size(), 1u);
+      EXPECT_EQ(usage.switches[0].after_generated, after);
+      EXPECT_EQ(usage.switches[0].strategy, usage.strategy);
+    }
+    // Of a planned switch, the promises were never made.
+    const int held = golden.prompt().size() + after;
+    EXPECT_EQ(by_plan.end->usage.switches[0].freed_bytes,
+              dropped * ((held + 3) / 4) * tiny.page_bytes);
+    EXPECT_EQ(by_call.end->usage.switches[0].freed_bytes, *freed);
+    ++which;
+  }
+  EXPECT_GE(which, 3);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, testing::ValuesIn(kGoldenModels));
 
 }  // namespace

@@ -2,6 +2,7 @@
 #define TESTS_TESTING_COLLECTING_SINK_H_
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -18,6 +19,12 @@ namespace strata {
 // Keeps all that a request was given.  Thread-safe.
 class CollectingSink final : public TokenSink {
  public:
+  CollectingSink() = default;
+  // Calls `on_tokens` on the engine thread with the tokens that index 0 has,
+  // after each: what it asks of the engine is done before the next step.
+  explicit CollectingSink(std::function<void(int)> on_tokens)
+      : on_tokens_(std::move(on_tokens)) {}
+
   struct Sequence {
     std::string text;
     std::vector<int32_t> tokens;
@@ -37,6 +44,9 @@ class CollectingSink final : public TokenSink {
                              delta.logprobs.end());
     if (delta.end.has_value()) sequence.end = std::move(delta.end);
     changed_.notify_all();
+    const int num_tokens = static_cast<int>(sequences_[0].tokens.size());
+    lock.unlock();
+    if (on_tokens_ && delta.index == 0) on_tokens_(num_tokens);
   }
 
   void OnEnd(absl::Status status) override {
@@ -76,6 +86,7 @@ class CollectingSink final : public TokenSink {
   }
 
  private:
+  const std::function<void(int)> on_tokens_;
   std::mutex mu_;
   std::condition_variable changed_;
   std::map<int, Sequence> sequences_ ABSL_GUARDED_BY(mu_);

@@ -33,6 +33,7 @@ struct TinyEngine {
     int max_sequences = 64;
     int max_batched_tokens = 512;
     int max_queued_requests = 1000;
+    bool optimistic = false;
   };
 
   explicit TinyEngine(const Options& options) {
@@ -71,7 +72,8 @@ struct TinyEngine {
     absl::StatusOr<std::unique_ptr<Engine>> created = Engine::Create(
         {.scheduler = {.max_sequences = options.max_sequences,
                        .max_batched_tokens = options.max_batched_tokens,
-                       .page_tokens = options.page_tokens},
+                       .page_tokens = options.page_tokens,
+                       .optimistic = options.optimistic},
          .max_queued_requests = options.max_queued_requests,
          .max_model_len = config.max_positions,
          .num_pages = options.num_pages,
