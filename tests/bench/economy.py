@@ -9,11 +9,11 @@ import argparse
 import json
 import os
 import pathlib
-import platform
 import signal
 import sys
 import time
 
+import economy_machine
 import economy_server
 import economy_tables
 
@@ -32,6 +32,9 @@ PREFIX_MIXES = {
     "all agree": "full,prefix=20,prefix=10,prefix=5",
     "none agree": "full,every=2,every=3,every=5",
 }
+
+
+QUIET = 0.05  # the share of the cores that others may use
 
 
 def parse_arguments():
@@ -89,14 +92,19 @@ class Bench:
         arguments = self._arguments
         self._num_begun += 1
         begin = time.monotonic()
+        watch = economy_machine.OthersWatch()
         print(f"[{self._num_begun}/{self._num_runs}] {what}", file=sys.stderr, flush=True)
         server_flags = [f"--model={arguments.model}", f"--threads={arguments.threads}",
                         "--max_queued_requests=100000", *server_flags]
         with economy_server.Server(arguments.server, server_flags) as server:
             report = economy_server.run_load(arguments.load, server.address, [f"--seed={arguments.seed}", *load_flags])
+        others = watch.share()
+        report["cpu_share_of_others"] = round(others, 4)
         print(f"        TTFT p50 {report['p50_ttft_ms']:.0f} ms, {report['output_throughput']:.0f} tok/s, "
               f"at most {report['running_peak']} resident, {100 * report['prefix_hit_rate']:.0f}% cached; "
-              f"{time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
+              f"{time.monotonic() - begin:.0f} s" +
+              (f"; others used {100 * others:.0f}% of the cores" if others > QUIET else ""),
+              file=sys.stderr, flush=True)
         return report
 
 
@@ -138,10 +146,8 @@ def measure_prefix(arguments, bench):
 
 def facts(arguments):
     """What a reader needs to judge the figures."""
-    cpu = platform.processor()
-    with open("/proc/cpuinfo", encoding="utf-8") as info:
-        cpu = next((line.split(":")[1].strip() for line in info if line.startswith("model name")), cpu)
-    return {"model": os.path.basename(arguments.model), "cpu": cpu, "cores": len(os.sched_getaffinity(0)),
+    return {"model": os.path.basename(arguments.model), "cpu": economy_machine.cpu_name(),
+            "cores": economy_machine.num_cores(),
             **{name: getattr(arguments, name) for name in (
                 "threads", "kv_memory", "seconds", "prompt_tokens", "output_tokens", "goodput", "prefix_kv_memory",
                 "seed")}}
@@ -163,6 +169,18 @@ def show(result):
     print(economy_tables.load_table(result["load"]))
     print(f"\nA system prompt of 256 tokens before every prompt; pool {known['prefix_kv_memory']}\n")
     print(economy_tables.prefix_table(result["prefix"]))
+    most = max(report["cpu_share_of_others"] for report in reports(result))
+    if most > QUIET:
+        print(f"\nNot to be relied on: others used up to {100 * most:.0f}% of the cores meanwhile.")
+
+
+def reports(result):
+    """Those of all runs."""
+    for run in result["load"]:
+        yield run["report"]
+    for run in result["prefix"]:
+        yield run["cached"]
+        yield run["bypassed"]
 
 
 def main():
@@ -181,12 +199,12 @@ def main():
         raise SystemExit(f"strata bench: {failure}") from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
-    show(result)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     with open(f"{arguments.out}.json", "w", encoding="utf-8") as out:
         json.dump(result, out, indent=1)
         out.write("\n")
     economy_plot.plot(result, f"{arguments.out}.svg")
+    show(result)
     print(f"\nwrote {arguments.out}.svg and {arguments.out}.json", file=sys.stderr)
 
 

@@ -64,6 +64,6 @@ def run_load(binary, address, flags):
         if status != 0:
             raise Failure(f"the load client ended with status {status}")
         with open(path, encoding="utf-8") as report:
-            return json.load(report)
+            return json.load(report, parse_float=lambda text: round(float(text), 4))
     finally:
         os.unlink(path)

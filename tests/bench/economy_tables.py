@@ -46,6 +46,8 @@ def prefix_table(runs):
 
 
 def prefix_row(mix, name, cached, bypassed):
+    if not cached["completed"]:
+        return [mix, name, "0", *["-"] * 5]
     return [mix, name, f"{cached['completed']}", f"{100 * cached['prefix_hit_rate']:.1f}%",
             f"{cached['p50_ttft_ms']:,.0f}", f"{cached['p99_ttft_ms']:,.0f}",
             f"{bypassed['p50_ttft_ms']:,.0f}", f"{bypassed['p99_ttft_ms']:,.0f}"]

@@ -12,6 +12,7 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import economy  # noqa: E402
+import economy_machine  # noqa: E402
 import economy_server  # noqa: E402
 import economy_tables  # noqa: E402
 
@@ -99,6 +100,23 @@ class EconomyTest(unittest.TestCase):
     def test_other_flags_win_over_quick(self):
         self.assertEqual(self.arguments("--quick", "--rates=7").rates, [7])
 
+    def test_says_when_the_machine_was_not_quiet(self):
+        result = economy.measure(self.arguments("--rates=1", "--seconds=1"))
+        reports = list(economy.reports(result))
+        self.assertEqual(len(reports), 3 + 6)
+        for others, warns in ((0.04, False), (0.51, True)):
+            for report in reports:
+                report["cpu_share_of_others"] = 0
+            reports[-1]["cpu_share_of_others"] = others
+            with contextlib.redirect_stdout(io.StringIO()) as shown:
+                economy.show(result)
+            self.assertEqual("others used up to 51%" in shown.getvalue(), warns)
+
+    def test_share_of_others_is_of_all_cores(self):
+        for begin, end, share in ((7, 12, 0.5 / os.cpu_count()), (7, 6.9, 0), (7, 1e6, 1)):
+            with mock.patch.object(economy_machine.OthersWatch, "_now", side_effect=[(100, begin), (110, end)]):
+                self.assertAlmostEqual(economy_machine.OthersWatch().share(), share)
+
     def test_tables(self):
         self.assertEqual(
             economy_tables.load_table([{"rate": 1.5, "configuration": "full", "report": REPORT}]).splitlines()[2],
@@ -109,6 +127,9 @@ class EconomyTest(unittest.TestCase):
                          [["m", "full", "4", "37.5%", "1,234", "5,678", "1,234", "5,678"],
                           ["m", "every=2", "3", "37.5%", "1,234", "5,678", "1,234", "5,678"],
                           ["m", "all", "4", "37.5%", "1,234", "5,678", "1,234", "7"]])
+        nothing = {"by_strategy": {"full": {**GROUP, "completed": 0}}}
+        row = economy_tables.prefix_table([{"mix": "m", "cached": nothing, "bypassed": nothing}]).splitlines()[2]
+        self.assertEqual(row.split()[1::2], ["m", "full", "0", "-", "-", "-", "-", "-"])
         self.assertEqual(economy_tables.percent(0, 0), "-")
 
 
