@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "tests/testing/collecting_sink.h"
 #include "tests/testing/tiny_engine.h"
 
@@ -67,6 +68,16 @@ inline void ExpectSame(CollectingSink& got, CollectingSink& want) {
     EXPECT_EQ(a.end->usage.generated_tokens, b.end->usage.generated_tokens);
   }
   EXPECT_FALSE(got.called_after_end());
+}
+
+// The state after all that was done so far.
+inline LoadReport LatestLoad(Engine& engine) {
+  for (int i = 0; i < 2; ++i) {  // the first call's step has been reported then
+    absl::Notification done;
+    engine.Abort("nobody's", [&](int) { done.Notify(); });
+    done.WaitForNotification();
+  }
+  return engine.GetLoad();
 }
 
 inline void ExpectNoPageHeld(const Engine& engine) {
