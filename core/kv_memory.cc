@@ -188,7 +188,7 @@ void KvMemory::DropLeaders(const SharingStrategy& before, Sequence* sequence) {
     if (!after.is_leader(layer)) continue;
     const int slot = before.slot(layer);
     kept.push_back(slot);
-    // What comes is of the old lineage only if nothing changed below.
+    // What comes is of one lineage only if nothing changed below.
     const bool same_below = std::ranges::equal(before.sources().first(layer),
                                                after.sources().first(layer));
     lineages.push_back(same_below ? sequence->prefix.lineages[slot]
@@ -209,7 +209,9 @@ void KvMemory::DropLeaders(const SharingStrategy& before, Sequence* sequence) {
     }
   }
   pages.KeepSlots(kept);
-  sequence->prefix.lineages = std::move(lineages);
+  sequence->prefix.lineages = sequence->num_cached > 0
+                                  ? std::move(lineages)
+                                  : sequence->prefix.strategy->lineages;
 }
 
 void KvMemory::Release(Sequence* sequence) {
