@@ -67,6 +67,7 @@ std::vector<Demotion> FindDemotions(const std::vector<Sequence*>& running,
 int64_t SavingAtFloor(const Sequence& sequence, int64_t end, int page_tokens) {
   const Request& request = sequence.request;
   if (!request.floor.has_value() || sequence.max_cached > 0) return 0;
+  if (*request.floor == sequence.strategy) return 0;
   if (!request.floor->LeadersSubsetOf(sequence.strategy)) return 0;
   const StrategyPath at_floor(request, /*at_floor=*/true);
   if (SavedAhead(sequence, at_floor, request.MaxPositions(), page_tokens) < 0) {
