@@ -69,11 +69,11 @@ TEST_F(AdmissionTest, OptimisticPreemptsAndLosesNoToken) {
     EXPECT_EQ(done.reason(), v1::LENGTH);
     EXPECT_EQ(done.usage().generated_tokens(), 70u) << index;
   }
+  ExpectNothingHeld();
   const ScrapedMetrics metrics = Scrape(*server_);
   EXPECT_EQ(metrics.Sum("strata_preemptions_total"), Preemptions(got));
   EXPECT_EQ(metrics.Sum("vllm:num_preemptions_total"), Preemptions(got));
   EXPECT_EQ(metrics.Sum("strata_generation_tokens_total"), 70 * kSamples);
-  ExpectNothingHeld();
 }
 
 TEST_F(AdmissionTest, ReserveNeverPreempts) {

@@ -42,6 +42,7 @@ class PrefixCacheTest : public testing::Test {
     EXPECT_TRUE(got.status.ok()) << got.status.error_message();
     if (!got.status.ok()) return {};
     EXPECT_EQ(got.tokens.at(0), golden_.Greedy(request.strategy().spec()));
+    EXPECT_TRUE(client_->WaitForLoad(0, 0)) << "what is reported is up to date";
     return got.done.at(0).usage();
   }
   uint32_t CachedTokens(const v1::GenerateRequest& request) {
