@@ -43,7 +43,7 @@ def parse_arguments():
     parser.add_argument("--quick", action="store_true",
                         help="a minute in all, to see that it works; figures mean nothing")
     parser.add_argument("--kv_memory", default="12MiB", help="the pool of part 1 [%(default)s]")
-    parser.add_argument("--rates", default="1,2,3,4,5", help="arrivals per second, with commas [%(default)s]")
+    parser.add_argument("--rates", default="0.5,1,2,3,4,5", help="arrivals per second, with commas [%(default)s]")
     parser.add_argument("--seconds", type=float, default=20, help="arrivals of each run of part 1 [%(default)s]")
     parser.add_argument("--prompt_tokens", default="uniform:32-96", help="[%(default)s]")
     parser.add_argument("--output_tokens", default="uniform:128-256", help="[%(default)s]")
