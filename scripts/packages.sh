@@ -8,7 +8,7 @@ PACKAGES=(
   protobuf-compiler-grpc protobuf-compiler libprotobuf-dev libabsl-dev
   prometheus-cpp-dev libcivetweb-dev libgtest-dev libgmock-dev
   libbenchmark-dev libpcre2-dev nlohmann-json3-dev libyaml-cpp-dev
-  libutf8proc-dev prometheus python3 python3-pip
+  libutf8proc-dev libboost-context-dev prometheus python3 python3-pip
 )
 
 missing_packages() {
