@@ -166,6 +166,9 @@ void SchedulerModel::Step(absl::Duration elapsed) {
   if (!has_pressure) {
     ASSERT_FALSE(HasPressureEvent());
   }
+  if (has_preempted_) {
+    ASSERT_FALSE(HasEvent(SchedulerEvent::Kind::kAdmitted));
+  }
   CheckPassed(before, Waiting());
   CheckPlan();
   CheckPool();
@@ -317,6 +320,10 @@ int64_t SchedulerModel::FreedBySwitches() const {
   int64_t freed = 0;
   for (const SchedulerEvent& event : events_) freed += event.freed_pages;
   return freed;
+}
+
+bool SchedulerModel::HasEvent(SchedulerEvent::Kind kind) const {
+  return std::ranges::count(events_, kind, &SchedulerEvent::kind) > 0;
 }
 
 bool SchedulerModel::HasPressureEvent() const {

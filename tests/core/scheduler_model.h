@@ -70,6 +70,7 @@ class SchedulerModel {
   void FollowPreemption(Live* victim);
   void FollowFloor(Live* live);
   int64_t FreedBySwitches() const;
+  bool HasEvent(SchedulerEvent::Kind kind) const;
   bool HasPressureEvent() const;
 
   // scheduler_checks.cc

@@ -4,81 +4,16 @@
 
 #include <algorithm>
 #include <limits>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/core/scheduler_fixture.h"
+
 namespace strata {
 namespace {
 
-using State = Sequence::State;
-
-// A scheduler over models of 4 layers, and requests that it runs.
-class SchedulerTest : public ::testing::Test {
- protected:
-  void Start(Scheduler::Options options, int64_t num_pages) {
-    pool_ = std::make_unique<KvPool>(num_pages);
-    scheduler_ = std::make_unique<Scheduler>(options, pool_.get());
-  }
-
-  Request* NewRequest(const std::string& spec, int num_prompt, int max_tokens,
-                      int priority = 0) {
-    requests_.push_back(
-        std::make_unique<Request>(*SharingStrategy::Parse(spec, 4)));
-    Request* request = requests_.back().get();
-    request->prompt.assign(num_prompt, 7);
-    request->stopping.max_tokens = max_tokens;
-    request->priority = priority;
-    return request;
-  }
-
-  Sequence* AddSequence(const Request& request, State state = State::kWaiting) {
-    sequences_.push_back(std::make_unique<Sequence>(
-        nullptr, request, 0, SequenceOutput(nullptr, request, {})));
-    sequences_.back()->state = state;
-    scheduler_->Add(sequences_.back().get(), now_);
-    return sequences_.back().get();
-  }
-
-  Sequence* Add(const std::string& spec, int num_prompt, int max_tokens,
-                int priority = 0) {
-    return AddSequence(*NewRequest(spec, num_prompt, max_tokens, priority));
-  }
-
-  // One step; a sequence at its end is removed, as the engine does.
-  void Step() {
-    scheduler_->Plan(now_, &plan_);
-    scheduler_->Commit(plan_);
-    for (const BatchPlan::Chunk& chunk : plan_.chunks) {
-      Sequence* sequence = chunk.sequence;
-      if (sequence->request.kind == Request::Kind::kScore) {
-        if (sequence->num_pending() == 0) scheduler_->Remove(sequence);
-        continue;
-      }
-      if (chunk.num_wanted == 0) continue;
-      sequence->tokens.push_back(1);
-      if (sequence->num_generated() == sequence->request.stopping.max_tokens) {
-        scheduler_->Remove(sequence);
-      }
-    }
-  }
-
-  // Rows of `sequence` in the latest plan.
-  int RowsOf(const Sequence* sequence) const {
-    for (const BatchPlan::Chunk& chunk : plan_.chunks) {
-      if (chunk.sequence == sequence) return chunk.num_rows;
-    }
-    return 0;
-  }
-
-  absl::Time now_ = absl::FromUnixSeconds(1000);
-  std::unique_ptr<KvPool> pool_;
-  std::unique_ptr<Scheduler> scheduler_;
-  BatchPlan plan_;
-  std::vector<std::unique_ptr<Request>> requests_;
-  std::vector<std::unique_ptr<Sequence>> sequences_;
-};
+using SchedulerTest = SchedulerFixture;
 
 TEST_F(SchedulerTest, PromptsComeInChunksUnderTheBudget) {
   Start({.max_batched_tokens = 8}, 100);
@@ -161,14 +96,14 @@ TEST_F(SchedulerTest, AdmitsByTheFootprintUnderTheStrategy) {
   EXPECT_EQ(quarter->max_held, 2);
   EXPECT_EQ(quarter->max_held_full, 8);
   scheduler_->Remove(half);
-  EXPECT_EQ(pool_->num_free(), 12);
+  EXPECT_EQ(pool_->num_available(), 12);
   Step();
   EXPECT_EQ(full->state, State::kWaiting);  // 16 pages are never free with it
   scheduler_->Remove(quarter);
   Step();
   EXPECT_EQ(full->state, State::kRunning);
   scheduler_->Remove(full);
-  EXPECT_EQ(pool_->num_free(), 16);
+  EXPECT_EQ(pool_->num_available(), 16);
 }
 
 TEST_F(SchedulerTest, RowsOfAStrategyLieTogether) {
@@ -198,7 +133,7 @@ TEST_F(SchedulerTest, ScoreWantsTheLogitsOfAllItsRows) {
   EXPECT_EQ(plan_.num_rows, 2);
   EXPECT_EQ(plan_.num_wanted, 2);
   EXPECT_EQ(score->state, State::kEnded);
-  EXPECT_EQ(pool_->num_free(), 100);
+  EXPECT_EQ(pool_->num_available(), 100);
 }
 
 TEST_F(SchedulerTest, ABlockedOneIsPassedABoundedNumberOfTimes) {
@@ -265,59 +200,6 @@ TEST_F(SchedulerTest, TheLowestPriorityRunsInTheEnd) {
   const int priorities = 2 * Scheduler::kMaxPriority;
   EXPECT_LE(now_ - begin,
             priorities * Scheduler::kPriorityDelay + absl::Seconds(2));
-}
-
-TEST_F(SchedulerTest, SamplesShareThePromptsWholePages) {
-  Start({.page_tokens = 4}, 100);
-  Request* request = NewRequest("every=2", 11, 6);  // 16 positions, 2 * 4 pages
-  Sequence* first = AddSequence(*request);
-  Sequence* second = AddSequence(*request, State::kHeld);
-  Step();
-  EXPECT_EQ(scheduler_->num_waiting(), 0);
-  scheduler_->Release(second, first);
-  Step();
-  EXPECT_EQ(second->num_reused, 8);
-  EXPECT_EQ(RowsOf(second), 3);
-  EXPECT_EQ(second->num_cached, 11);
-  for (int slot = 0; slot < 2; ++slot) {
-    EXPECT_EQ(second->pages.at(slot, 0), first->pages.at(slot, 0));
-    EXPECT_EQ(second->pages.at(slot, 1), first->pages.at(slot, 1));
-    EXPECT_NE(second->pages.at(slot, 2), first->pages.at(slot, 2));
-  }
-  EXPECT_EQ(pool_->num_used() + pool_->num_reserved(), 8 + 4);
-  EXPECT_EQ(second->max_held, 6);  // shared ones included
-  scheduler_->Remove(first);
-  EXPECT_EQ(pool_->num_used() + pool_->num_reserved(), 8);
-  scheduler_->Remove(second);
-  EXPECT_EQ(pool_->num_free(), 100);
-}
-
-TEST_F(SchedulerTest, TheLastPositionOfThePromptIsRunBySharersToo) {
-  Start({.page_tokens = 4}, 100);
-  Request* request = NewRequest("full", 8, 4);
-  Sequence* first = AddSequence(*request);
-  Sequence* second = AddSequence(*request, State::kHeld);
-  Step();
-  scheduler_->Release(second, first);
-  Step();
-  EXPECT_EQ(second->num_reused, 4);
-  EXPECT_EQ(RowsOf(second), 4);
-  EXPECT_EQ(second->num_generated(), 1);
-}
-
-TEST_F(SchedulerTest, ADonorThatIsGoneIsNotMissed) {
-  Start({.max_sequences = 1, .page_tokens = 4}, 100);
-  Request* request = NewRequest("full", 8, 4);
-  Sequence* first = AddSequence(*request);
-  Sequence* second = AddSequence(*request, State::kHeld);
-  Step();
-  scheduler_->Release(second, first);
-  Step();
-  EXPECT_EQ(second->state, State::kWaiting);  // no slot
-  scheduler_->Remove(first);
-  Step();
-  EXPECT_EQ(second->num_reused, 0);
-  EXPECT_EQ(RowsOf(second), 8);
 }
 
 TEST_F(SchedulerTest, RemovesInAnyState) {
