@@ -1,52 +1,22 @@
-// Switches of requests that live, through Admin, on a model slow enough to meet
-// them running.
-#include <gmock/gmock.h>
+// Switches of requests that live, through Admin.
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
-#include "absl/time/clock.h"
 #include "tests/server/e2e/client.h"
-#include "tests/server/e2e/server_process.h"
-#include "tests/server/e2e/zero_model.h"
+#include "tests/server/e2e/live_request_fixture.h"
 
 namespace strata {
 namespace {
 
 using grpc::StatusCode;
 
-constexpr int kForever = 20000;  // tokens: minutes
-constexpr uint64_t kPrompt = 3;
-constexpr uint64_t kPageTokens = 16;
-
-class LiveSwitchTest : public testing::Test {
+class LiveSwitchTest : public LiveRequestTest {
  protected:
-  LiveSwitchTest()
-      : server_({"--model=" + ZeroModel().Write("slow"), "--max_sequences=1",
-                 "--max_queued_requests=1", "--kv_memory=512MiB"}) {}
-  void SetUp() override {
-    ASSERT_TRUE(server_.WaitUntilListening()) << server_.Log();
-    client_ = std::make_unique<Client>(server_.grpc_address());
-    page_bytes_ = client_->GetModel().page_bytes();
-  }
-  void TearDown() override {
-    if (client_ == nullptr) return;  // it did not start
-    EXPECT_TRUE(client_->WaitForLoad(0, 0));
-    EXPECT_EQ(Held(), 0u);
-  }
+  LiveSwitchTest() : LiveRequestTest(/*max_sequences=*/1) {}
 
-  std::thread Start(const std::string& label, const std::string& strategy,
-                    int max_tokens, Generated* result) {
-    return std::thread([=, this] {
-      v1::GenerateRequest request =
-          GreedyRequest({1, 2, 3}, strategy, max_tokens);
-      request.set_request_id(label);
-      *result = client_->Generate(request);
-    });
-  }
   grpc::Status Switch(const std::string& label, const std::string& spec,
                       bool recompute = false) {
     response_.Clear();
@@ -55,35 +25,13 @@ class LiveSwitchTest : public testing::Test {
   StatusCode SwitchCode(const std::string& label, const std::string& spec) {
     return Switch(label, spec).error_code();
   }
-  // Of a request of kForever tokens.
-  uint64_t Bytes(uint64_t leaders) const {
-    const uint64_t positions = kPrompt + kForever - 1;
-    return leaders * ((positions + kPageTokens - 1) / kPageTokens) *
-           page_bytes_;
-  }
-  // By live requests.
-  uint64_t Held() {
-    const v1::GetLoadResponse load = client_->GetLoad();
-    return load.kv_used_bytes() + load.kv_reserved_bytes();
-  }
-  // What is reported is that of the latest step.
-  bool WaitUntilHeld(uint64_t bytes) {
-    for (int i = 0; i < 2000; ++i) {
-      if (Held() == bytes) return true;
-      absl::SleepFor(absl::Milliseconds(10));
-    }
-    return false;
-  }
 
-  ServerProcess server_;
-  std::unique_ptr<Client> client_;
-  uint64_t page_bytes_ = 0;
   v1::SwitchStrategyResponse response_;
 };
 
 TEST_F(LiveSwitchTest, FreesTheDroppedLeadersAtOnce) {
   Generated got;
-  std::thread stream = Start("mine", "full", kForever, &got);
+  std::thread stream = Start("mine", "full", "", kForever, &got);
   EXPECT_TRUE(client_->WaitForLoad(1, 0));
   EXPECT_TRUE(WaitUntilHeld(Bytes(8)));
   const grpc::Status switched = Switch("mine", "keep=0.25");
@@ -119,7 +67,7 @@ TEST_F(LiveSwitchTest, FreesTheDroppedLeadersAtOnce) {
 
 TEST_F(LiveSwitchTest, OtherLeadersNeedRecomputation) {
   Generated got;
-  std::thread stream = Start("mine", "every=2", kForever, &got);
+  std::thread stream = Start("mine", "every=2", "", kForever, &got);
   EXPECT_TRUE(client_->WaitForLoad(1, 0));
   EXPECT_TRUE(WaitUntilHeld(Bytes(4)));
   for (const char* spec : {"full", "leaders=0,1", "prefix=2"}) {
@@ -143,9 +91,9 @@ TEST_F(LiveSwitchTest, OtherLeadersNeedRecomputation) {
 
 TEST_F(LiveSwitchTest, AQueuedRequestStartsUnderIt) {
   Generated first, second;
-  std::thread running = Start("first", "full", kForever, &first);
+  std::thread running = Start("first", "full", "", kForever, &first);
   EXPECT_TRUE(client_->WaitForLoad(1, 0));
-  std::thread waiting = Start("second", "full", 40, &second);
+  std::thread waiting = Start("second", "full", "", 40, &second);
   EXPECT_TRUE(client_->WaitForLoad(1, 1));
   EXPECT_TRUE(Switch("second", "every=4").ok());
   EXPECT_EQ(client_->Abort("first"), 1u);
@@ -163,7 +111,7 @@ TEST_F(LiveSwitchTest, AQueuedRequestStartsUnderIt) {
 TEST_F(LiveSwitchTest, WhatIsNotThereIsNotSwitched) {
   EXPECT_EQ(SwitchCode("mine", "every=2"), StatusCode::NOT_FOUND);
   Generated got;
-  Start("mine", "full", 4, &got).join();
+  Start("mine", "full", "", 4, &got).join();
   ASSERT_TRUE(got.status.ok()) << got.status.error_message();
   EXPECT_TRUE(client_->WaitForLoad(0, 0));
   EXPECT_EQ(SwitchCode("mine", "every=2"), StatusCode::NOT_FOUND);
