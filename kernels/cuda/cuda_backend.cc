@@ -1,0 +1,258 @@
+#include "kernels/cuda/cuda_backend.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "kernels/cuda/pack.h"
+#include "kernels/cuda/packed_matrix.h"
+
+namespace strata::cuda {
+namespace {
+
+// Rows that steps which only decode are rounded up to: a graph for each.
+constexpr int kBuckets[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 48, 56, 64};
+
+bool IsIdentity(std::span<const int32_t> rows, int count) {
+  if (static_cast<int>(rows.size()) != count) return false;
+  for (int i = 0; i < count; ++i) {
+    if (rows[i] != i) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Create() {
+  int num_devices = 0;
+  cudaError_t error = cudaGetDeviceCount(&num_devices);
+  if (error != cudaSuccess || num_devices == 0) {
+    return absl::UnavailableError(absl::StrCat(
+        "no CUDA device: ",
+        error != cudaSuccess ? cudaGetErrorString(error) : "none is visible"));
+  }
+  cudaStream_t stream = nullptr;
+  int num_multiprocessors = 0;
+  error = cudaSetDevice(0);
+  if (error == cudaSuccess) {
+    error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  }
+  if (error == cudaSuccess) {
+    error = cudaDeviceGetAttribute(&num_multiprocessors,
+                                   cudaDevAttrMultiProcessorCount, 0);
+  }
+  if (error != cudaSuccess) {
+    return absl::UnavailableError(
+        absl::StrCat("CUDA device 0: ", cudaGetErrorString(error)));
+  }
+  return std::unique_ptr<CudaBackend>(
+      new CudaBackend(stream, num_multiprocessors));
+}
+
+CudaBackend::CudaBackend(cudaStream_t stream, int num_multiprocessors)
+    : stream_(stream), num_multiprocessors_(num_multiprocessors) {}
+
+CudaBackend::~CudaBackend() {
+  cudaStreamSynchronize(stream_);
+  DropGraphs();
+  cudaStreamDestroy(stream_);
+}
+
+std::unique_ptr<Matrix> CudaBackend::Pack(const WeightView& view) {
+  return std::make_unique<PackedMatrix>(ToDevice(view));
+}
+
+DeviceMatrix CudaBackend::ToDevice(const WeightView& view) {
+  const HostMatrix host = PackMatrix(view);
+  DeviceMatrix matrix = {.type = host.type,
+                         .rows = static_cast<int>(view.rows),
+                         .cols = static_cast<int>(view.cols)};
+  const auto copy = [&](const void* data, size_t size) -> const void* {
+    memory_.emplace_back(static_cast<int64_t>(size));
+    Latch(memory_.back().error(), "memory for weights");
+    if (!error_.ok()) return nullptr;
+    Latch(cudaMemcpy(memory_.back().data(), data, size, cudaMemcpyHostToDevice),
+          "copying weights");
+    return memory_.back().data();
+  };
+  matrix.data = copy(host.data.data(), host.data.size());
+  if (!host.scales.empty()) {
+    matrix.scales = static_cast<const Bf16*>(
+        copy(host.scales.data(), host.scales.size() * sizeof(Bf16)));
+  }
+  return matrix;
+}
+
+float* CudaBackend::NewFloats(int64_t count) {
+  // Half more, for the rows that a step is padded with: no bucket is more than
+  // 1.5 times the rows that go into it.
+  memory_.emplace_back((count + count / 2 + 4) *
+                       static_cast<int64_t>(sizeof(float)));
+  Latch(memory_.back().error(), "memory for activations");
+  if (!error_.ok()) return nullptr;
+  Latch(cudaMemset(memory_.back().data(), 0, memory_.back().num_bytes()),
+        "clearing memory");
+  return reinterpret_cast<float*>(memory_.back().data());
+}
+
+float* CudaBackend::NewFloats(const WeightView& view) {
+  const std::vector<float> floats = ToFloats(view);
+  float* device = NewFloats(static_cast<int64_t>(floats.size()));
+  if (device != nullptr) {
+    Latch(cudaMemcpy(device, floats.data(), floats.size() * sizeof(float),
+                     cudaMemcpyHostToDevice),
+          "copying weights");
+  }
+  return device;
+}
+
+int64_t CudaBackend::PageBytes(const KvLayout& layout) const {
+  return int64_t{2} * layout.kv_heads * layout.page_tokens * layout.head_dim *
+         static_cast<int64_t>(sizeof(Bf16));
+}
+
+absl::Status CudaBackend::CreateKvPages(const KvLayout& layout) {
+  STRATA_CHECK(pages_.data == nullptr);
+  slab_.Grow(layout.num_pages * PageBytes(layout));
+  if (slab_.error() != cudaSuccess) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        layout.num_pages * PageBytes(layout),
+        " bytes of KV cache on the GPU: ", cudaGetErrorString(slab_.error()),
+        " (lower --kv_memory)"));
+  }
+  pages_ = {.data = reinterpret_cast<Bf16*>(slab_.data()),
+            .kv_heads = layout.kv_heads,
+            .page_tokens = layout.page_tokens,
+            .head_dim = layout.head_dim};
+  return error_;
+}
+
+absl::Status CudaBackend::Wait() {
+  if (error_.ok() && !queue_.empty()) {
+    upload_.Clear();
+    launches_.clear();
+    steps_.clear();
+    page_tables_.clear();
+    sampled_rows_.clear();
+    num_sampled_ = 0;
+    scratch_has_moved_ = false;
+    only_decodes_ = OnlyDecodes();
+    for (const Operation& operation : queue_) {
+      std::visit([this](const auto& args) { Lower(args); }, operation);
+    }
+    NeedScratch(&sampled_, num_sampled_ * static_cast<int64_t>(
+                                              sizeof(DeviceSampledToken)));
+    if (error_.ok()) Latch(Run(), "a step");
+    if (error_.ok()) FetchSamples();
+  }
+  queue_.clear();
+  return error_;
+}
+
+cudaError_t CudaBackend::Run() {
+  cudaError_t error = upload_.Copy(stream_);
+  if (error != cudaSuccess) return error;
+  // What was captured knows the old addresses.
+  if (upload_.has_moved() || scratch_has_moved_) DropGraphs();
+  error = only_decodes_ ? LaunchGraph() : LaunchAll();
+  if (error != cudaSuccess) return error;
+  if (num_sampled_ > 0) {
+    const int64_t size =
+        num_sampled_ * static_cast<int64_t>(sizeof(DeviceSampledToken));
+    sampled_host_.Grow(size);
+    if (sampled_host_.error() != cudaSuccess) return sampled_host_.error();
+    error = cudaMemcpyAsync(sampled_host_.data(), sampled_.data(), size,
+                            cudaMemcpyDeviceToHost, stream_);
+    if (error != cudaSuccess) return error;
+  }
+  return cudaStreamSynchronize(stream_);
+}
+
+cudaError_t CudaBackend::LaunchAll() {
+  for (const Launch& launch : launches_) {
+    if (const cudaError_t error = launch(); error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t CudaBackend::LaunchGraph() {
+  const auto& embed = std::get<strata::EmbedArgs>(queue_.front());
+  const auto key =
+      std::pair(Padded(static_cast<int>(embed.tokens.size())),
+                static_cast<const float*>(embed.x));
+  const auto found = graphs_.find(key);
+  if (found != graphs_.end()) return cudaGraphLaunch(found->second, stream_);
+  cudaError_t error =
+      cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal);
+  if (error != cudaSuccess) return error;
+  const cudaError_t launched = LaunchAll();
+  cudaGraph_t graph = nullptr;
+  error = cudaStreamEndCapture(stream_, &graph);
+  if (launched != cudaSuccess) error = launched;
+  cudaGraphExec_t executable = nullptr;
+  if (error == cudaSuccess) {
+    error = cudaGraphInstantiate(&executable, graph, 0);
+  }
+  if (graph != nullptr) cudaGraphDestroy(graph);
+  if (error != cudaSuccess) return error;
+  graphs_.emplace(key, executable);
+  return cudaGraphLaunch(executable, stream_);
+}
+
+void CudaBackend::DropGraphs() {
+  for (const auto& [key, graph] : graphs_) cudaGraphExecDestroy(graph);
+  graphs_.clear();
+}
+
+void CudaBackend::FetchSamples() {
+  const auto* samples =
+      reinterpret_cast<const DeviceSampledToken*>(sampled_host_.data());
+  for (const SampledRows& rows : sampled_rows_) {
+    for (int i = 0; i < rows.count; ++i) {
+      const DeviceSampledToken& from = samples[rows.first + i];
+      SampledToken& to = rows.out[i];
+      to.token = from.token;
+      to.logprob = from.logprob;
+      to.num_top = from.num_top;
+      to.finite = from.finite != 0;
+      for (int k = 0; k < from.num_top; ++k) {
+        to.top[k] = {from.top_tokens[k], from.top_logprobs[k]};
+      }
+    }
+  }
+}
+
+void CudaBackend::Latch(cudaError_t error, const char* what) {
+  if (error == cudaSuccess || !error_.ok()) return;
+  error_ = absl::InternalError(
+      absl::StrCat("CUDA, ", what, ": ", cudaGetErrorString(error)));
+}
+
+bool CudaBackend::OnlyDecodes() const {
+  const Step* step = nullptr;
+  for (const Operation& operation : queue_) {
+    if (std::holds_alternative<strata::GatherArgs>(operation)) return false;
+    if (const auto* qkv = std::get_if<QkvArgs>(&operation)) {
+      if (step != nullptr && step != qkv->step) return false;
+      step = qkv->step;
+      if (!IsIdentity(qkv->q_rows, step->rows())) return false;
+    } else if (const auto* head = std::get_if<HeadArgs>(&operation)) {
+      if (step == nullptr || !IsIdentity(head->row_ids, step->rows())) {
+        return false;
+      }
+    }
+  }
+  return step != nullptr && step->rows() <= kMaxGraphRows &&
+         static_cast<int>(step->chunks.size()) == step->rows() &&
+         std::holds_alternative<strata::EmbedArgs>(queue_.front()) &&
+         std::holds_alternative<strata::SampleArgs>(queue_.back());
+}
+
+int CudaBackend::Padded(int rows) const {
+  if (!only_decodes_) return rows;
+  return *std::lower_bound(std::begin(kBuckets), std::end(kBuckets), rows);
+}
+
+}  // namespace strata::cuda

@@ -1,0 +1,178 @@
+#ifndef KERNELS_CUDA_CUDA_BACKEND_H_
+#define KERNELS_CUDA_CUDA_BACKEND_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/backend.h"
+#include "kernels/cuda/device_memory.h"
+#include "kernels/cuda/ops.h"
+#include "kernels/cuda/step_upload.h"
+
+namespace strata::cuda {
+
+// Runs steps on one NVIDIA GPU.  Operations wait in a queue; Wait copies all
+// that they read of the step to the device at once and launches them.
+//
+// A step that only decodes, of up to kMaxGraphRows rows, is captured as a CUDA
+// graph the first time its number of rows comes up, rounded up to a bucket; from
+// then on it is one launch.  Which strategies are mixed in it, which layers lead,
+// where pages lie: all that is data, so the same graph serves every mix.
+//
+// Products, attention and the gated MLP hand bf16 to each other, in the memory of
+// the floats that Backend speaks of; x and the logits are f32.  Rows of a step get
+// the same bits in any company as long as the number of rows stays within one
+// regime of kernels/cuda/ops.h.
+class CudaBackend final : public strata::Backend {
+ public:
+  static constexpr int kMaxGraphRows = 64;
+
+  // Opens device 0.  UNAVAILABLE: there is no driver or no device.
+  static absl::StatusOr<std::unique_ptr<CudaBackend>> Create();
+  ~CudaBackend() override;
+
+  std::string name() const override { return "cuda"; }
+  std::string kv_format() const override { return "bf16"; }
+
+  std::unique_ptr<Matrix> Pack(const WeightView& view) override;
+  float* NewFloats(int64_t count) override;
+  float* NewFloats(const WeightView& view) override;
+
+  int64_t PageBytes(const KvLayout& layout) const override;
+  absl::Status CreateKvPages(const KvLayout& layout) override;
+
+  void Embed(const strata::EmbedArgs& args) override { queue_.push_back(args); }
+  void Qkv(const QkvArgs& args) override { queue_.push_back(args); }
+  void Attention(const strata::AttentionArgs& args) override {
+    queue_.push_back(args);
+  }
+  void Linear(const LinearArgs& args) override { queue_.push_back(args); }
+  void GatedMlp(const GatedMlpArgs& args) override { queue_.push_back(args); }
+  void Gather(const strata::GatherArgs& args) override {
+    queue_.push_back(args);
+  }
+  void Head(const HeadArgs& args) override { queue_.push_back(args); }
+  void Sample(const strata::SampleArgs& args) override {
+    queue_.push_back(args);
+  }
+
+  absl::Status Wait() override;
+
+  // Graphs captured so far.
+  int num_graphs() const { return static_cast<int>(graphs_.size()); }
+
+ private:
+  using Operation =
+      std::variant<strata::EmbedArgs, QkvArgs, strata::AttentionArgs,
+                   LinearArgs, GatedMlpArgs, strata::GatherArgs, HeadArgs,
+                   strata::SampleArgs>;
+  using Launch = std::function<cudaError_t()>;
+
+  // A Step as it lies in upload_; offsets for At.
+  struct UploadedStep {
+    const Step* step = nullptr;
+    int rows = 0;  // padding included
+    int64_t positions = 0;
+    // -1 where several rows of a chunk go together
+    int64_t decode_positions = 0;
+    int64_t strategies = 0;
+    int64_t tables = 0;
+    int64_t strides = 0;
+    int64_t slot_of = 0;
+    int64_t tiles = 0;  // PrefillTile
+    int num_tiles = 0;
+    bool has_decoding = false;
+  };
+
+  CudaBackend(cudaStream_t stream, int num_multiprocessors);
+
+  // Whether the queue is a step of single rows only.
+  bool OnlyDecodes() const;
+  // Rows of a launch for `rows` of the step.
+  int Padded(int rows) const;
+
+  // Each appends what it needs to upload_ and its launches to launches_.
+  void Lower(const strata::EmbedArgs& args);
+  void Lower(const QkvArgs& args);
+  void Lower(const strata::AttentionArgs& args);
+  void Lower(const LinearArgs& args);
+  void Lower(const GatedMlpArgs& args);
+  void Lower(const strata::GatherArgs& args);
+  void Lower(const HeadArgs& args);
+  void Lower(const strata::SampleArgs& args);
+
+  void LowerProduct(ProductArgs args, int64_t row_ids, int64_t any);
+  int Upload(const Step& step);  // returns its index in steps_
+  void UploadTables(const Step& step, UploadedStep* uploaded);
+  // Returns the first element of the lists and the blocks from slot to slot.
+  std::pair<int64_t, int> UploadPageTable(const Step& step,
+                                          const StepChunk& chunk);
+  DeviceSampleRow ToDevice(const SampleRow& row);
+  DeviceStep ToDevice(const UploadedStep& step, bool decoding) const;
+  DeviceMatrix ToDevice(const WeightView& view);
+  // Memory of a scratch buffer that grows with the largest user.
+  void NeedScratch(DeviceBuffer* buffer, int64_t num_bytes);
+  void NeedArrived(int64_t count);
+
+  cudaError_t Run();
+  cudaError_t LaunchAll();
+  cudaError_t LaunchGraph();
+  void DropGraphs();
+  void FetchSamples();
+  void Latch(cudaError_t error, const char* what);
+
+  const cudaStream_t stream_;
+  const int num_multiprocessors_;
+  absl::Status error_;  // the first one; permanent
+
+  std::vector<DeviceBuffer> memory_;  // weights and floats
+  absl::flat_hash_map<const std::byte*, DeviceMatrix> tables_;  // of Embed
+  DeviceBuffer slab_;
+  DevicePages pages_;
+
+  std::vector<Operation> queue_;
+
+  // Of the step that is lowered.
+  StepUpload upload_;
+  std::vector<Launch> launches_;
+  std::vector<UploadedStep> steps_;
+  absl::flat_hash_map<const int32_t*, std::pair<int64_t, int>>
+      page_tables_;  // of a chunk: its list and stride
+  bool only_decodes_ = false;
+  bool scratch_has_moved_ = false;
+
+  DeviceBuffer qkv_;      // [rows, (q_heads + 2 kv_heads) head_dim] f32
+  DeviceBuffer q_;        // [rows, q_heads, head_dim] bf16, before a gather
+  DeviceBuffer product_;  // of Product
+  DeviceBuffer split_;    // of DecodeAttention: out, lse
+  DeviceBuffer arrived_;  // of DecodeAttention, zeros
+  DeviceBuffer sample_;   // of Sample
+
+  // What Sample gives: one run of rows after another.
+  struct SampledRows {
+    int64_t first;
+    int count;
+    SampledToken* out;
+  };
+  std::vector<SampledRows> sampled_rows_;
+  int64_t num_sampled_ = 0;
+  DeviceBuffer sampled_;
+  PinnedBuffer sampled_host_;
+
+  // By padded rows and the address of x, which changes places with another.
+  absl::flat_hash_map<std::pair<int, const float*>, cudaGraphExec_t> graphs_;
+};
+
+}  // namespace strata::cuda
+
+#endif  // KERNELS_CUDA_CUDA_BACKEND_H_

@@ -1,0 +1,103 @@
+#ifndef KERNELS_CUDA_STEP_UPLOAD_H_
+#define KERNELS_CUDA_STEP_UPLOAD_H_
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "kernels/cuda/device_memory.h"
+
+namespace strata::cuda {
+
+// What the kernels of one step read besides activations, collected on the host
+// and copied to the device at once.  Two parts, each contiguous there: the fixed
+// one, whose layout is the same for all steps of one shape, so that a captured
+// step finds its values at the same addresses; and the lists, whose lengths
+// change, and which are found by element offsets that the fixed part holds.
+class StepUpload {
+ public:
+  void Clear() {
+    fixed_.clear();
+    lists_.clear();
+  }
+
+  // Appends `values` and then `fill`, `count` elements in all; returns where in
+  // the fixed part they begin, for At.
+  template <typename T>
+  int64_t Append(std::span<const T> values, int64_t count, T fill = T()) {
+    const int64_t at = Align(&fixed_);
+    fixed_.resize(at + count * sizeof(T));
+    T* out = reinterpret_cast<T*>(fixed_.data() + at);
+    std::copy(values.begin(), values.end(), out);
+    std::fill(out + values.size(), out + count, fill);
+    return at;
+  }
+
+  // Appends to the lists; returns the element that it begins with, counted in T
+  // from the lists' begin.
+  template <typename T>
+  int64_t AppendList(std::span<const T> values) {
+    const int64_t at = Align(&lists_);
+    lists_.resize(at + values.size_bytes());
+    std::memcpy(lists_.data() + at, values.data(), values.size_bytes());
+    return at / static_cast<int64_t>(sizeof(T));
+  }
+
+  // Starts to copy both parts.  The addresses below hold until the next one that
+  // sets has_moved().
+  cudaError_t Copy(cudaStream_t stream) {
+    has_moved_ = false;
+    for (Part* part : {&fixed_part_, &lists_part_}) {
+      const std::vector<std::byte>& from =
+          part == &fixed_part_ ? fixed_ : lists_;
+      const int64_t size = static_cast<int64_t>(from.size());
+      if (size > part->device.num_bytes()) {
+        has_moved_ |= part->device.Grow(2 * size + 4096);
+        part->host.Grow(2 * size + 4096);
+      }
+      if (part->device.error() != cudaSuccess) return part->device.error();
+      if (part->host.error() != cudaSuccess) return part->host.error();
+      std::memcpy(part->host.data(), from.data(), from.size());
+      const cudaError_t error =
+          cudaMemcpyAsync(part->device.data(), part->host.data(), from.size(),
+                          cudaMemcpyHostToDevice, stream);
+      if (error != cudaSuccess) return error;
+    }
+    return cudaSuccess;
+  }
+  bool has_moved() const { return has_moved_; }
+
+  template <typename T>
+  const T* At(int64_t offset) const {
+    return reinterpret_cast<const T*>(fixed_part_.device.data() + offset);
+  }
+  template <typename T>
+  const T* Lists() const {
+    return reinterpret_cast<const T*>(lists_part_.device.data());
+  }
+
+ private:
+  struct Part {
+    DeviceBuffer device;
+    PinnedBuffer host;
+  };
+
+  static int64_t Align(std::vector<std::byte>* part) {
+    part->resize((part->size() + 15) / 16 * 16);
+    return static_cast<int64_t>(part->size());
+  }
+
+  std::vector<std::byte> fixed_;
+  std::vector<std::byte> lists_;
+  Part fixed_part_;
+  Part lists_part_;
+  bool has_moved_ = false;
+};
+
+}  // namespace strata::cuda
+
+#endif  // KERNELS_CUDA_STEP_UPLOAD_H_
