@@ -126,7 +126,7 @@ int64_t ProductScratchBytes(const ProductArgs& args);
 // What follows the product of Q, K and V, on each head: norm, rotation, and K and
 // V into the cache where the row's strategy has the layer as a leader.
 //
-//   q[i] = rope(q_norm(qkv[i] Q part))                      every row i
+//   q[i] = rope(q_norm(qkv[i] Q part))                  every row i, not padding
 //   pages <- rope(k_norm(K part)), V part      rows with leads[i] != 0
 //
 // The row's place in the cache: slot_of[strategy, layer].

@@ -82,6 +82,10 @@ __global__ void CopyAndZeroKernel(const float* in, float* out) {
   reinterpret_cast<float4*>(out)[threadIdx.x] = shared[threadIdx.x];
 }
 
+__global__ void Exp2Kernel(float* v) {
+  v[threadIdx.x] = cuda::Exp2(v[threadIdx.x]);
+}
+
 constexpr dim3 kOne(1), kWarp(32);
 
 }  // namespace
@@ -102,6 +106,10 @@ cudaError_t TransposeMatrix(const Bf16* in, Bf16* out) {
 cudaError_t CopyAndZero(const float* in, float* out) {
   return cuda::Launch<CopyAndZeroKernel>({kOne, kWarp, 2 * sizeof(float4)}, in,
                                          out);
+}
+
+cudaError_t Exp2InPlace(float* v) {
+  return cuda::Launch<Exp2Kernel>({kOne, kWarp}, v);
 }
 
 }  // namespace strata

@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "kernels/bf16.h"
 #include "tests/kernels/cuda/ptx_kernels.h"
 #include "tests/testing/device_array.h"
 #include "tests/testing/for_each_schedule.h"
+#include "tests/testing/near.h"
 
 namespace strata {
 namespace {
@@ -54,6 +56,19 @@ TEST(PtxTest, CopyThatIsNotValidGivesZeros) {
   const DeviceArray<float> in({1, 2, 3, 4}), out(8);
   EXPECT_EQ(CopyAndZero(in.get(), out.get()), cudaSuccess);
   EXPECT_EQ(out.ToHost(), std::vector<float>({1, 2, 3, 4, 0, 0, 0, 0}));
+}
+
+TEST(PtxTest, Exp2OfAllSizes) {
+  std::vector<float> in(32), want(32);
+  for (int i = 0; i < 32; ++i) {
+    in[i] = i == 0 ? -INFINITY : static_cast<float>(7.3 * (i - 16));
+    want[i] = std::exp2(in[i]);
+  }
+  in[31] = -140.0f;  // its power is denormal
+  want[31] = 0.0f;
+  const DeviceArray<float> v(in);
+  EXPECT_EQ(Exp2InPlace(v.get()), cudaSuccess);
+  EXPECT_TRUE(AllNear(v.ToHost(), want, 0.0f, 1e-6f));
 }
 
 }  // namespace
