@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "kernels/cpu/candidates.h"
-#include "kernels/cpu/philox.h"
+#include "kernels/philox.h"
 
 namespace strata::cpu {
 namespace {
@@ -41,15 +41,6 @@ void ProcessLogits(const float* raw, int vocab, const SampleRow& row,
   for (const int32_t token : row.allowed) kept.push_back(x[token]);
   std::fill(x, x + vocab, -kInfinity);
   for (size_t i = 0; i < kept.size(); ++i) x[row.allowed[i]] = kept[i];
-}
-
-// In (0, 1).
-double Uniform(const SampleRow& row) {
-  const auto words = Philox(
-      {row.index, row.position, 0, 0},
-      {static_cast<uint32_t>(row.seed), static_cast<uint32_t>(row.seed >> 32)});
-  const uint64_t bits = uint64_t{words[0]} << 20 | words[1] >> 12;
-  return (static_cast<double>(bits) + 0.5) * 0x1p-52;
 }
 
 // Draws a token with a probability in proportion to its weight: the first whose
@@ -162,7 +153,9 @@ class RowSampler {
     for (int t = 0; row.min_p > 0.0f && t < vocab_; ++t) {
       if (weights[t] < row.min_p) weights[t] = 0.0f;
     }
-    return DrawToken(weights, vocab_, Uniform(row), memory_.block_sums);
+    return DrawToken(weights, vocab_,
+                     SampleUniform(row.seed, row.index, row.position),
+                     memory_.block_sums);
   }
 
   // Sets the weights of tokens worse than `last` to 0; returns the sum of the
