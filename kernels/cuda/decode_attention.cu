@@ -246,6 +246,7 @@ template <int kHeadDim, int kHeads>
 __device__ void MergeSplits(Shared<kHeadDim, kHeads>& shared, int group,
                             int64_t first_head, int splits, Bf16* out,
                             const DecodeScratch& scratch) {
+  constexpr int kBatch = 8;  // loads under way at once
   for (int i = threadIdx.x; i < group * splits; i += kThreads) {
     shared.weights[i / splits][i % splits] =
         scratch
@@ -261,16 +262,21 @@ __device__ void MergeSplits(Shared<kHeadDim, kHeads>& shared, int group,
     float max = -kInfinity;
     for (int s = 0; s < splits; ++s) max = fmaxf(max, lse[s]);
     float sum = 0.0f, total[4] = {};
-#pragma unroll 8  // as many loads under way
-    for (int s = 0; s < splits; ++s) {
-      const float weight = Exp2(lse[s] - max);
-      const float4 part = LoadEvictFirst(
-          reinterpret_cast<const float4*>(parts + int64_t{s} * kHeadDim));
-      sum += weight;
-      total[0] += weight * part.x;
-      total[1] += weight * part.y;
-      total[2] += weight * part.z;
-      total[3] += weight * part.w;
+    for (int first = 0; first < splits; first += kBatch) {
+      float4 batch[kBatch];
+      for (int j = 0; j < kBatch; ++j) {
+        const int64_t split = min(first + j, splits - 1);
+        batch[j] = LoadEvictFirst(
+            reinterpret_cast<const float4*>(parts + split * kHeadDim));
+      }
+      for (int j = 0; j < kBatch && first + j < splits; ++j) {
+        const float weight = Exp2(lse[first + j] - max);
+        sum += weight;
+        total[0] += weight * batch[j].x;
+        total[1] += weight * batch[j].y;
+        total[2] += weight * batch[j].z;
+        total[3] += weight * batch[j].w;
+      }
     }
     for (int j = 0; j < 4; ++j) {
       StoreBf16(out + first_head * kHeadDim + i + j, total[j] / sum);
