@@ -77,10 +77,11 @@ def cuda_library(name, srcs, hdrs = [], deps = [], **kwargs):
         hdrs = hdrs,
         textual_hdrs = srcs,
         # Kernels read memory as other types than it was written, as nvcc lets
-        # them; and unoptimised fibers are slow.
+        # them; unoptimised fibers are slow; "#pragma unroll" is nvcc's.
         copts = [
             "-O2",
             "-fno-strict-aliasing",
+            "-Wno-unknown-pragmas",
         ],
         deps = deps + ["//tests/testing/cuda_on_cpu"],
         **kwargs

@@ -26,7 +26,7 @@ ABSL_FLAG(
     int, http_port, 8002,
     "port of /metrics, /health, /health/live and /health/ready; 0: a free "
     "one");
-ABSL_FLAG(std::string, backend, "auto", "what computes: auto, cpu");
+ABSL_FLAG(std::string, backend, "auto", "what computes: auto, cpu, cuda");
 ABSL_FLAG(int, threads, 0, "threads that compute; 0: all cores");
 ABSL_FLAG(std::string, precision, "auto",
           "auto: what is fastest; f32: exact products and a KV cache in f32");

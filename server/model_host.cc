@@ -10,9 +10,8 @@
 #include "base/check.h"
 #include "core/packed_model.h"
 #include "core/transformer.h"
-#include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/cpu_features.h"
 #include "server/model_info.h"
+#include "server/open_backend.h"
 #include "server/version.h"
 
 namespace strata {
@@ -136,9 +135,7 @@ absl::Status ModelHost::SetStrategies(const ServerOptions& options) {
 absl::Status ModelHost::OpenBackend(const ServerOptions& options,
                                     Logger* logger) {
   const ModelConfig& config = checkpoint_.config;
-  const int num_threads = options.NumThreads();
-  backend_ = std::make_unique<cpu::CpuBackend>(cpu::CpuOptions{
-      .num_threads = num_threads, .exact_f32 = options.precision == "f32"});
+  STRATA_ASSIGN_OR_RETURN(backend_, strata::OpenBackend(options, logger));
   layout_ = {.num_pages = 1,
              .page_tokens = options.page_tokens,
              .kv_heads = config.num_kv_heads,
@@ -154,8 +151,6 @@ absl::Status ModelHost::OpenBackend(const ServerOptions& options,
                         {"chat", chat_ != nullptr ? std::string(chat_->family())
                                                   : std::string("none")},
                         {"backend", backend_->name()},
-                        {"isa", cpu::IsaName(cpu::DetectIsa())},
-                        {"threads", num_threads},
                         {"kv_format", backend_->kv_format()},
                         {"kv_pages", layout_.num_pages},
                         {"page_bytes", page_bytes_},

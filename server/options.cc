@@ -55,13 +55,13 @@ absl::Status ServerOptions::Validate() const {
   if (grpc_port != 0 && grpc_port == http_port) {
     return Refuse("http_port", http_port, "ports other than --grpc_port");
   }
-  if (backend == "cuda") {
-    return Refuse("backend", backend,
-                  "auto, cpu: this binary is not built with CUDA");
-  }
-  STRATA_RETURN_IF_ERROR(CheckOneOf("backend", backend, {"auto", "cpu"}));
+  STRATA_RETURN_IF_ERROR(
+      CheckOneOf("backend", backend, {"auto", "cpu", "cuda"}));
   STRATA_RETURN_IF_ERROR(CheckRange("threads", threads, 0, 1024));
   STRATA_RETURN_IF_ERROR(CheckOneOf("precision", precision, {"auto", "f32"}));
+  if (backend == "cuda" && precision == "f32") {
+    return Refuse("precision", precision, "auto, with --backend=cuda");
+  }
   if (kv_memory_bytes <= 0) {
     return Refuse("kv_memory", kv_memory_bytes, "1 byte and more");
   }

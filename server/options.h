@@ -20,7 +20,7 @@ struct ServerOptions {
   std::string host = "127.0.0.1";
   int grpc_port = 8001;            // 0: a free one
   int http_port = 8002;            // 0: a free one
-  std::string backend = "auto";    // auto, cpu
+  std::string backend = "auto";    // auto, cpu, cuda
   int threads = 0;                 // 0: all cores
   std::string precision = "auto";  // auto, f32
   int64_t kv_memory_bytes = int64_t{1} << 30;

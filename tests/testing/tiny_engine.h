@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <prometheus/registry.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,8 @@ struct TinyEngine {
     int max_batched_tokens = 512;
     int max_queued_requests = 1000;
     bool optimistic = false;
+    // The CPU's, of `threads` and `exact_f32`, where there is none.
+    std::function<std::unique_ptr<Backend>()> make_backend;
   };
 
   explicit TinyEngine(const Options& options) {
@@ -44,8 +47,12 @@ struct TinyEngine {
     EXPECT_TRUE(loaded.ok()) << loaded.status();
     checkpoint = std::make_unique<Checkpoint>(*std::move(loaded));
     const ModelConfig& config = checkpoint->config;
-    backend = std::make_unique<cpu::CpuBackend>(cpu::CpuOptions{
-        .num_threads = options.threads, .exact_f32 = options.exact_f32});
+    if (options.make_backend) {
+      backend = options.make_backend();
+    } else {
+      backend = std::make_unique<cpu::CpuBackend>(cpu::CpuOptions{
+          .num_threads = options.threads, .exact_f32 = options.exact_f32});
+    }
     const KvLayout layout = {.num_pages = options.num_pages,
                              .page_tokens = options.page_tokens,
                              .kv_heads = config.num_kv_heads,
@@ -116,7 +123,7 @@ struct TinyEngine {
   }
 
   std::unique_ptr<Checkpoint> checkpoint;
-  std::unique_ptr<cpu::CpuBackend> backend;
+  std::unique_ptr<Backend> backend;
   std::unique_ptr<StrategyRegistry> strategies;
   std::unique_ptr<prometheus::Registry> registry;
   std::unique_ptr<Metrics> metrics;

@@ -85,7 +85,7 @@ TEST(StartFailureTest, FlagsAreNamed) {
     std::string says;
   };
   for (const Case& c : std::vector<Case>{
-           {"--backend=cuda", "not built"},
+           {"--backend=cuda", "built without CUDA"},
            {"--backend=tpu", "allowed are auto, cpu"},
            {"--precision=f16", "allowed are auto, f32"},
            {"--page_tokens=24", "allowed are 4, 8, 16, 32, 64, 128"},
