@@ -94,7 +94,8 @@ cudaError_t Norm(const NormArgs& args, cudaStream_t stream);
 // and then, by `then`:
 //   kStore   y[r] = out[r]
 //   kAdd     y[r] += out[r]
-//   kSwiGlu  z[r] = silu(W0 in[r]) * (W1 in[r]) as bf16, silu(v) = v / (1 + e^-v)
+//   kSwiGlu  z[r] = silu(out0[r]) * out1[r] as bf16, silu(v) = v / (1 + e^-v), of
+//            W0 and W1 of one type and size
 //
 // Up to kMaxGemvRows rows the weights stream once through plain arithmetic, up
 // to kMaxSmallRows through tensor cores; above, a norm, a GEMM and what follows
@@ -107,7 +108,7 @@ struct ProductArgs {
   float eps = 0.0f;
   int rows = 0;
 
-  DeviceMatrix w[3];  // those with rows > 0; equal cols
+  DeviceMatrix w[3] = {};  // those with rows > 0; equal cols
   const float* bias[3] = {nullptr, nullptr, nullptr};  // [w[i].rows] or null
   // Matrices 1 and 2 are computed only if any[0] != 0; their y is not written
   // else.  null: always.

@@ -1,0 +1,64 @@
+#include "kernels/cuda/pack.h"
+
+#include <cstring>
+#include <vector>
+
+#include "base/check.h"
+#include "kernels/cpu/dequantize.h"
+#include "kernels/cpu/half.h"
+
+namespace strata::cuda {
+namespace {
+
+bool IsKept(DType type) { return type == DType::kQ8_0 || type == DType::kQ4_0; }
+
+// The quants of a row's blocks and their scales, apart.  The nibbles of a block
+// are already as DeviceMatrix has them.
+void SplitBlocks(const WeightView& view, int64_t row, std::byte* data,
+                 Bf16* scales) {
+  const int block_bytes = BlockBytes(view.type);
+  const int quant_bytes = block_bytes - int{sizeof(uint16_t)};
+  const std::byte* block = view.data + view.StoredRow(row) * view.RowBytes();
+  for (int64_t b = 0; b < view.cols / 32; ++b, block += block_bytes) {
+    uint16_t half;
+    std::memcpy(&half, block, sizeof(half));
+    scales[b] = ToBf16(cpu::HalfToFloat(half));
+    std::memcpy(data + b * quant_bytes, block + sizeof(half), quant_bytes);
+  }
+}
+
+void RoundRow(const WeightView& view, int64_t row, std::vector<float>& values,
+              std::byte* data) {
+  cpu::DequantizeRow(view, row, values.data());
+  for (int64_t c = 0; c < view.cols; ++c) {
+    const Bf16 v = ToBf16(values[c]);
+    std::memcpy(data + c * sizeof(v), &v, sizeof(v));
+  }
+}
+
+}  // namespace
+
+PackedFormat PackedFormatOf(const WeightView& view) {
+  if (view.type == DType::kQ8_0) return {view.type, view.cols, view.cols / 32};
+  if (view.type == DType::kQ4_0) {
+    return {view.type, view.cols / 2, view.cols / 32};
+  }
+  return {DType::kBF16, view.cols * int64_t{sizeof(Bf16)}, 0};
+}
+
+void PackRows(const WeightView& view, int64_t first, int64_t count,
+              std::byte* data, Bf16* scales) {
+  STRATA_CHECK(first >= 0 && count >= 0 && first + count <= view.rows);
+  const PackedFormat format = PackedFormatOf(view);
+  std::vector<float> values(IsKept(view.type) ? 0 : view.cols);
+  for (int64_t i = 0; i < count; ++i) {
+    std::byte* row = data + i * format.row_bytes;
+    if (IsKept(view.type)) {
+      SplitBlocks(view, first + i, row, scales + i * format.row_scales);
+    } else {
+      RoundRow(view, first + i, values, row);
+    }
+  }
+}
+
+}  // namespace strata::cuda

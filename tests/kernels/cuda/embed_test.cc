@@ -1,0 +1,79 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "kernels/cuda/ops.h"
+#include "tests/kernels/cuda/device_weights.h"
+#include "tests/testing/device_array.h"
+#include "tests/testing/for_each_schedule.h"
+
+namespace strata::cuda {
+namespace {
+
+TEST(EmbedTest, CopiesTheRowsOfTokens) {
+  constexpr int kVocab = 7;
+  std::mt19937_64 random(1);
+  for (const DType type : {DType::kBF16, DType::kQ8_0, DType::kQ4_0}) {
+    // The widest has more chunks than a block threads, of every type.
+    for (const int cols : {32, 96, 1056, 4160}) {
+      SCOPED_TRACE(::testing::Message() << DTypeName(type) << ' ' << cols);
+      const DeviceWeights table(type, kVocab, cols, random);
+      const std::vector<int32_t> tokens = {6, 0, -1, 6, 3};
+      std::vector<float> want;
+      for (const int token : tokens) {
+        for (int c = 0; c < cols; ++c) {
+          want.push_back(token < 0 ? 0.0f : table.At(token, c));
+        }
+      }
+      const DeviceArray<int32_t> device_tokens(tokens);
+      ForEachSchedule(4, [&] {
+        const DeviceArray<float> x(want.size());
+        x.FillWithNan();
+        ASSERT_EQ(
+            Embed({table.matrix(), device_tokens.get(), 5, x.get()}, nullptr),
+            cudaSuccess);
+        EXPECT_EQ(x.ToHost(), want);
+      });
+    }
+  }
+}
+
+TEST(EmbedTest, OtherTypesAreRefused) {
+  const DeviceMatrix table = {.type = DType::kF32, .rows = 1, .cols = 32};
+  EXPECT_EQ(Embed({table, nullptr, 1, nullptr}, nullptr),
+            cudaErrorInvalidValue);
+}
+
+TEST(EmbedTest, NoRowsIsNoLaunch) {
+  EXPECT_EQ(Embed({}, nullptr), cudaSuccess);
+  EXPECT_EQ(Gather({}, nullptr), cudaSuccess);
+}
+
+TEST(GatherTest, CopiesTheRowsNamed) {
+  for (const int dim : {4, 36, 1028}) {
+    SCOPED_TRACE(dim);
+    const std::vector<int32_t> row_ids = {2, -1, 0, 2};
+    std::vector<float> x(3 * dim, NAN), want;
+    for (int c = 0; c < dim; ++c) x[c] = c + 0.5f;
+    for (int c = 0; c < dim; ++c) x[2 * dim + c] = -c;  // row 1 is not named
+    for (const int id : row_ids) {
+      for (int c = 0; c < dim; ++c) {
+        want.push_back(id < 0 ? 0.0f : x[id * dim + c]);
+      }
+    }
+    const DeviceArray<float> device_x(x);
+    const DeviceArray<int32_t> device_ids(row_ids);
+    ForEachSchedule(4, [&] {
+      const DeviceArray<float> y(want.size());
+      ASSERT_EQ(
+          Gather({device_x.get(), device_ids.get(), 4, dim, y.get()}, nullptr),
+          cudaSuccess);
+      EXPECT_EQ(y.ToHost(), want);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace strata::cuda
