@@ -31,7 +31,8 @@ bool Scheduler::TryAdmit(Sequence* sequence, bool is_first) {
   Sequence::Ticket& ticket = sequence->ticket;
   const int64_t num_spare = NumSpare();
   const int64_t available = pool_->num_available() - num_spare;
-  const bool is_due = step_ >= ticket.retry_step;
+  const bool is_due =
+      step_ >= ticket.retry_step && num_blocks_owed_ < kBlocksLookedUp;
   const bool may_fit =
       (is_due || ticket.num_needed <= available) &&
       memory_.LeastNeeded(*sequence, PromisedEnd(*sequence)) <= available;
@@ -39,8 +40,10 @@ bool Scheduler::TryAdmit(Sequence* sequence, bool is_first) {
   if (!may_fit && !may_demote) return false;
   if (!memory_.Admit(sequence, PromisedEnd(*sequence), num_spare,
                      &ticket.num_needed)) {
-    const size_t num_blocks = sequence->tokens.size() / options_.page_tokens;
-    ticket.retry_step = step_ + 1 + num_blocks / kBlocksLookedUp;
+    const int64_t num_blocks =
+        static_cast<int64_t>(sequence->tokens.size()) / options_.page_tokens;
+    ticket.retry_step = step_ + 1 + num_blocks * kLookUpShare / kBlocksLookedUp;
+    num_blocks_owed_ += num_blocks;
     if (!may_demote || !MakeRoom(sequence, num_spare) ||
         !memory_.Admit(sequence, PromisedEnd(*sequence), num_spare,
                        &ticket.num_needed)) {

@@ -74,6 +74,7 @@ void Scheduler::Remove(Sequence* sequence) {
 
 void Scheduler::Plan(absl::Time now, BatchPlan* plan) {
   ++step_;
+  num_blocks_owed_ = std::max<int64_t>(0, num_blocks_owed_ - kBlocksLookedUp);
   plan->Clear();
   for (Sequence* sequence : running_) FollowPath(sequence);
   const bool has_preempted = options_.optimistic && Grow();

@@ -76,7 +76,9 @@ class Scheduler {
   static constexpr int kOldestPromptShare = 4;
   // Waiting sequences looked at after one that does not fit.
   static constexpr int kMaxLookahead = 16;
-  static constexpr int kBlocksLookedUp = 16;
+  static constexpr int kBlocksLookedUp = 64;
+  // One part in so many of them is for one sequence.
+  static constexpr int kLookUpShare = 4;
 
   // `pool` outlives this.  REQUIRES: all options > 0.
   Scheduler(const Options& options, KvPool* pool);
@@ -185,6 +187,7 @@ class Scheduler {
   KvMemory memory_;
   uint64_t last_number_ = 0;
   uint64_t step_ = 0;
+  int64_t num_blocks_owed_ = 0;  // looked up in vain, and not made up for yet
   std::set<Sequence*, ByTurn> waiting_;
   std::vector<Sequence*> running_;
   std::vector<SchedulerEvent> events_;
