@@ -193,8 +193,12 @@ void SchedulerModel::Deliver(const BatchPlan::Chunk& chunk) {
     return;
   }
   if (chunk.num_wanted == 0) return;
+  // Of seed 0, the token depends on the strategies too; else sequences of
+  // unequal trajectories have equal tokens.
   const uint64_t logits =
-      live->trajectory.ContentAt(sequence->num_cached - 1, num_layers_);
+      request.sampling.seed == 0
+          ? live->trajectory.ContentAt(sequence->num_cached - 1, num_layers_)
+          : sequence->num_cached;
   const uint64_t sampled = Mix(logits, request.sampling.seed + sequence->index);
   sequence->tokens.push_back(static_cast<int32_t>(sampled % 40));
   const bool ends = sampled / 40 % 30 == 0 ||

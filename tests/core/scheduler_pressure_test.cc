@@ -105,6 +105,20 @@ TEST_F(SchedulerPressureTest, OnlyTheFirstInTurnDemotesOthers) {
   EXPECT_EQ(EventsOf(running), "admitted");
 }
 
+TEST_F(SchedulerPressureTest, ASwitchThatIsDueComesBeforeADemotion) {
+  Start({.page_tokens = 4}, 16);
+  scheduler_->SetPolicy({.pressure_threshold = 1.0});
+  Request* request = NewRequest("full", 8, 9);
+  request->floor = Parse("prefix=2");
+  request->switches.push_back(
+      {.after_generated = 0, .strategy = Parse("leaders=0,3")});
+  Sequence* running = AddSequence(*request);
+  Step();
+  Sequence* next = Add("full", 4, 5);
+  EXPECT_EQ(scheduler_->AdmitNext(), next);
+  EXPECT_EQ(EventsOf(running), "admitted planned:every=3@8");
+}
+
 TEST_F(SchedulerPressureTest, OneThatWaitsMayStartAtItsFloor) {
   Start({.page_tokens = 4}, 24);
   scheduler_->SetPolicy({.pressure_threshold = 1.0});

@@ -103,7 +103,7 @@ class RandomRun {
     request->priority = Below(4) ? 0 : Below(400) - 200;
     request->strategy_label = Below(3);
     request->num_sequences = score || Below(3) ? 1 : 1 + Below(6);
-    request->sampling.seed = Below(2);
+    request->sampling.seed = Below(3);
     request->bypass_prefix_cache = Below(6) == 0;
     constexpr const char* kSalts[] = {"", "a", "request 1", "salt "};
     if (Below(3) == 0) request->cache_salt = kSalts[Below(4)];
