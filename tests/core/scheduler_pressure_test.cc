@@ -255,5 +255,20 @@ TEST_F(OptimisticTest, APreemptedOneRunsItsSwitchesAgainWhereTheyWere) {
   EXPECT_EQ(EventsOf(b), "admitted client:every=4@9 preempted admitted");
 }
 
+TEST_F(OptimisticTest, APreemptedOneFindsNothingBeyondItsSwitches) {
+  StartOptimistic(10);
+  Sequence* a = AddGrowing("every=2");
+  Sequence* b = AddSequence(a->request);  // the same tokens
+  Step(6);
+  scheduler_->Switch(b, Parse("every=4"), 0, SwitchCause::kClient);
+  while (b->state != State::kWaiting) Step();
+  while (b->state == State::kWaiting) Step();
+  EXPECT_EQ(EventsOf(b), "admitted client:every=4@9 preempted admitted");
+  // All blocks of a are in the index, but position 9 of b was run otherwise.
+  EXPECT_EQ(a->state, State::kEnded);
+  EXPECT_EQ(RowsOf(b), 1);
+  EXPECT_EQ(b->num_cached, 9);
+}
+
 }  // namespace
 }  // namespace strata
