@@ -36,7 +36,7 @@ struct TinyEngine {
     int max_queued_requests = 1000;
     bool optimistic = false;
     // The CPU's, of `threads` and `exact_f32`, where there is none.
-    std::function<std::unique_ptr<Backend>()> make_backend;
+    std::function<std::unique_ptr<Backend>()> make_backend = nullptr;
   };
 
   explicit TinyEngine(const Options& options) {
