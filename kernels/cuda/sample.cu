@@ -55,10 +55,10 @@ __global__ void __launch_bounds__(kSampleThreads)
   const auto rank = [&](int i) { return RankOf(x[i], slice.begin + i); };
 
   uint64_t best = 0;
-  for (int i = threadIdx.x; i < slice.count; i += kSampleThreads) {
-    x[i] = task.raw[slice.begin + i];
+  ForEachInSlice(task.raw + slice.begin, slice.count, [&](int i, float logit) {
+    x[i] = logit;
     best = max(best, rank(i));
-  }
+  });
   best = BlockReduce(best, Larger());
   SliceStats stats = {best, best, 0.0};
   if (row.wants_logprobs != 0) {
@@ -111,12 +111,12 @@ __global__ void __launch_bounds__(kSampleThreads)
   if (threadIdx.x < kDepthBins) depths[threadIdx.x] = 0;
   __syncthreads();
   Mass mass = 0;
-  for (int i = threadIdx.x; i < slice.count; i += kSampleThreads) {
-    mass += weights.MassOf(x[i]);
-    if (!filters) continue;
-    const int bin = DepthBin(weights, x[i]);
+  ForEachInSlice(x, slice.count, [&](int, float logit) {
+    mass += weights.MassOf(logit);
+    if (!filters) return;
+    const int bin = DepthBin(weights, logit);
     if (bin < kDepthBins) atomicAdd(&depths[bin], 1);
-  }
+  });
   mass = BlockReduce(mass, Sum());
   if (threadIdx.x == 0) task.masses[blockIdx.x] = mass;
   if (filters && threadIdx.x < kDepthBins && depths[threadIdx.x] != 0)
@@ -178,11 +178,11 @@ __global__ void __launch_bounds__(kSampleThreads)
   }
   __syncthreads();
   if (wanted > kMaxCandidates) return;
-  for (int i = threadIdx.x; i < slice.count; i += kSampleThreads) {
-    if (DepthBin(weights, x[i]) > last_bin) continue;
+  ForEachInSlice(x, slice.count, [&](int i, float logit) {
+    if (DepthBin(weights, logit) > last_bin) return;
     const uint32_t at = atomicAdd(&task.candidate_count->found, 1);
-    task.candidates[at] = RankOf(x[i], slice.begin + i);
-  }
+    task.candidates[at] = RankOf(logit, slice.begin + i);
+  });
 }
 
 __device__ int ChooseToken(const SampleTask& task, const RowBest& best,
@@ -191,7 +191,7 @@ __device__ int ChooseToken(const SampleTask& task, const RowBest& best,
   if (row.forced_token >= 0) return row.forced_token;
   if (!Draws(row)) return TokenOf(best.processed);
   const Weights weights(LogitOf(best.processed), row);
-  if (!Filters(row, task.vocab)) return DrawFromAll(task, weights);
+  if (!Filters(row, task.vocab)) return DrawFromAll(task, weights, memory);
   const uint32_t count = task.candidate_count->wanted;
   return count <= kMaxCandidates
              ? DrawFromCandidates(task, weights, count, memory.ranks)

@@ -12,13 +12,15 @@
 // the same set draw the same token.
 namespace strata::cuda {
 
-inline constexpr int kDigits = 256;
+inline constexpr int kDigitBits = 11;
+inline constexpr int kDigits = 1 << kDigitBits;
 
 struct ChooseMemory {
   union {
     uint64_t ranks[kMaxCandidates];
     struct {
       Mass slice_masses[kMaxSlices];
+      float slice[kSliceTokens];
       uint32_t digit_low[kDigits];  // a Mass in two words
       uint32_t digit_high[kDigits];
     };
@@ -37,11 +39,11 @@ __device__ inline Mass TopPMass(const DeviceSampleRow& row, Mass total) {
       ceil(static_cast<double>(row.top_p) * static_cast<double>(total)));
 }
 
-// Draws in proportion to mass(token).
+// Draws in proportion to mass(token, logit).
 // `slice_masses`: its sums over the slices, visible to the block.
 template <typename MassOfToken>
 __device__ int DrawFromSlices(const SampleTask& task, const Mass* slice_masses,
-                              MassOfToken mass) {
+                              MassOfToken mass, ChooseMemory& memory) {
   Mass own = 0;
   for (int s = threadIdx.x % 32; s < task.slices; s += 32)
     own += slice_masses[s];
@@ -49,18 +51,22 @@ __device__ int DrawFromSlices(const SampleTask& task, const Mass* slice_masses,
   const Reached slice = FirstReaching(
       task.slices, [&](int s) { return slice_masses[s]; }, drawn);
   const int begin = slice.index * kSliceTokens;
+  const int count = min(kSliceTokens, task.vocab - begin);
+  ForEachInSlice(task.logits() + begin, count,
+                 [&](int i, float logit) { memory.slice[i] = logit; });
   const Reached token = FirstReaching(
-      min(kSliceTokens, task.vocab - begin),
-      [&](int i) { return mass(begin + i); }, drawn - slice.before);
+      count, [&](int i) { return mass(begin + i, memory.slice[i]); },
+      drawn - slice.before);
   return begin + token.index;
 }
 
 // Without top_k, top_p and min_p.
 __device__ inline int DrawFromAll(const SampleTask& task,
-                                  const Weights& weights) {
-  const float* x = task.logits();
-  return DrawFromSlices(task, task.masses,
-                        [&](int t) { return weights.MassOf(x[t]); });
+                                  const Weights& weights,
+                                  ChooseMemory& memory) {
+  return DrawFromSlices(
+      task, task.masses,
+      [&](int, float logit) { return weights.MassOf(logit); }, memory);
 }
 
 // From the candidates, among which are all tokens that are kept.
@@ -107,6 +113,18 @@ __device__ inline void AddToDigit(ChooseMemory& memory, int digit, Mass mass) {
   if (high != 0) atomicAdd(&memory.digit_high[digit], high);
 }
 
+// Adds `mass` to a digit for each lane of the warp.
+__device__ inline void AddToDigits(ChooseMemory& memory, int digit, Mass mass) {
+  // One addition for a warp that agrees, as most do on the first digit.
+  const int digit0 = __shfl_sync(0xffffffffu, digit, 0);
+  if (__all_sync(0xffffffffu, mass == 0 || digit == digit0)) {
+    const Mass sum = WarpReduce(mass, Sum());
+    if (threadIdx.x % 32 == 0 && sum != 0) AddToDigit(memory, digit0, sum);
+  } else if (mass != 0) {
+    AddToDigit(memory, digit, mass);
+  }
+}
+
 // The rank of the last token of the smallest set of best ones up to which
 // mass(logit) sums to `target` or more, among those with rank >= floor.  Finds
 // it digit by digit.  REQUIRES: all of these sum to that.
@@ -114,34 +132,33 @@ template <typename MassOfLogit>
 __device__ uint64_t LastRank(const SampleTask& task, uint64_t floor,
                              MassOfLogit mass, Mass target,
                              ChooseMemory& memory) {
-  const float* x = task.logits();
-  uint64_t rank = 0, known = 0;  // the digits found, and where they are
-  for (int shift = 56; shift >= 0; shift -= 8) {
+  // The bits that are known, and the rank as far as it is.  Tokens have 20
+  // bits, so these of their complements are set.
+  constexpr uint64_t kDigitMask = kDigits - 1;
+  static_assert(int64_t{kMaxSlices} * kSliceTokens <= 1 << 20);
+  uint64_t known = kDigitMask << 20, rank = known;
+  for (const int shift : {53, 42, 31, 9, 0}) {
     for (int d = threadIdx.x; d < kDigits; d += kSampleThreads)
       memory.digit_low[d] = memory.digit_high[d] = 0;
     __syncthreads();
-    for (int first = 0; first < task.vocab; first += kSampleThreads) {
-      const int t = first + threadIdx.x;
-      const uint64_t r = t < task.vocab ? RankOf(x[t], t) : 0;
-      const bool counts = r != 0 && r >= floor && (r & known) == rank;
-      const int digit = static_cast<int>(r >> shift) & (kDigits - 1);
-      const Mass m = counts ? mass(x[t]) : 0;
-      // One addition for a warp that agrees, as most do on the first digits.
-      const int digit0 = __shfl_sync(0xffffffffu, digit, 0);
-      if (__all_sync(0xffffffffu, m == 0 || digit == digit0)) {
-        const Mass sum = WarpReduce(m, Sum());
-        if (threadIdx.x % 32 == 0 && sum != 0) AddToDigit(memory, digit0, sum);
-      } else if (m != 0) {
-        AddToDigit(memory, digit, m);
-      }
+    for (int s = 0; s < task.slices; ++s) {
+      const int begin = s * kSliceTokens;
+      const auto add = [&](int i, float logit) {
+        const uint64_t r = RankOf(logit, begin + i);
+        const bool counts =
+            begin + i < task.vocab && r >= floor && (r & known) == rank;
+        AddToDigits(memory, static_cast<int>(r >> shift & kDigitMask),
+                    counts ? mass(logit) : Mass{0});
+      };
+      ForEachPlace(task.logits() + begin, task.vocab - begin, add);
     }
     const auto digit_mass = [&](int i) {
       const int d = kDigits - 1 - i;
       return Mass{memory.digit_high[d]} << 32 | memory.digit_low[d];
     };
     const Reached digit = FirstReaching(kDigits, digit_mass, target);
-    rank |= uint64_t(kDigits - 1 - digit.index) << shift;
-    known |= uint64_t{kDigits - 1} << shift;
+    rank |= (kDigitMask - static_cast<uint64_t>(digit.index)) << shift;
+    known |= kDigitMask << shift;
     target -= digit.before;
   }
   return rank;
@@ -152,35 +169,40 @@ __device__ inline int DrawFromMany(const SampleTask& task,
                                    const Weights& weights,
                                    ChooseMemory& memory) {
   const DeviceSampleRow& row = task.row;
-  const float* x = task.logits();
   uint64_t last = 0;
   Mass total = MassOfRow(task);
   const auto mass = [&](float logit) { return weights.MassOf(logit); };
-  if (HasTopK(row, task.vocab)) {
-    const auto one = [](float) { return Mass{1}; };
-    last = LastRank(task, last, one, row.top_k, memory);
+  const float* x = task.logits();
+  const auto sum_of_slice = [&](int s, auto mass_of) {
+    const int begin = s * kSliceTokens;
     Mass own = 0;
-    for (int t = threadIdx.x; t < task.vocab; t += kSampleThreads) {
-      if (RankOf(x[t], t) >= last) own += mass(x[t]);
+    ForEachInSlice(x + begin, task.vocab - begin, [&](int i, float logit) {
+      own += mass_of(begin + i, logit);
+    });
+    return BlockReduce(own, Sum());
+  };
+  if (HasTopK(row, task.vocab)) {
+    last = LastRank(
+        task, last, [](float) { return Mass{1}; }, row.top_k, memory);
+    total = 0;
+    for (int s = 0; s < task.slices; ++s) {
+      total += sum_of_slice(s, [&](int t, float logit) {
+        return RankOf(logit, t) >= last ? mass(logit) : Mass{0};
+      });
     }
-    total = BlockReduce(own, Sum());
   }
   if (row.top_p < 1.0f)
     last = LastRank(task, last, mass, TopPMass(row, total), memory);
 
-  const auto kept_mass = [&](int t) {
-    return RankOf(x[t], t) >= last ? weights.MassAboveMinP(x[t]) : Mass{0};
+  const auto kept_mass = [&](int t, float logit) {
+    return RankOf(logit, t) >= last ? weights.MassAboveMinP(logit) : Mass{0};
   };
-  for (int s = threadIdx.x / 32; s < task.slices; s += kSampleWarps) {
-    const int end = min((s + 1) * kSliceTokens, task.vocab);
-    Mass own = 0;
-    for (int t = s * kSliceTokens + threadIdx.x % 32; t < end; t += 32)
-      own += kept_mass(t);
-    const Mass sum = WarpReduce(own, Sum());
-    if (threadIdx.x % 32 == 0) memory.slice_masses[s] = sum;
+  for (int s = 0; s < task.slices; ++s) {
+    const Mass sum = sum_of_slice(s, kept_mass);
+    if (threadIdx.x == 0) memory.slice_masses[s] = sum;
   }
   __syncthreads();
-  return DrawFromSlices(task, memory.slice_masses, kept_mass);
+  return DrawFromSlices(task, memory.slice_masses, kept_mass, memory);
 }
 
 }  // namespace strata::cuda

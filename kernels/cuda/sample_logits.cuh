@@ -16,6 +16,31 @@ namespace strata::cuda {
 inline constexpr int kSliceTokens = 4096;
 inline constexpr int kMaxSlices = kSampleThreads;
 
+// Calls body(i, logit) for each place i of a slice, in the same order in all
+// lanes: with x[i] in global memory, from `count` on with -infinity.  All of a
+// thread's are asked for before the first is looked at.
+template <typename Body>
+__device__ void ForEachPlace(const float* x, int count, Body body) {
+  constexpr int kShare = kSliceTokens / kSampleThreads;
+  float logits[kShare];
+#pragma unroll
+  for (int j = 0; j < kShare; ++j) {
+    const int i = threadIdx.x + j * kSampleThreads;
+    logits[j] = i < count ? x[i] : -__builtin_huge_valf();
+  }
+#pragma unroll
+  for (int j = 0; j < kShare; ++j)
+    body(static_cast<int>(threadIdx.x) + j * kSampleThreads, logits[j]);
+}
+
+// The same for the first `count` places alone.
+template <typename Body>
+__device__ void ForEachInSlice(const float* x, int count, Body body) {
+  ForEachPlace(x, count, [&](int i, float logit) {
+    if (i < count) body(i, logit);
+  });
+}
+
 // A number that rises with the logit and, among equals, falls with the token:
 // the better token has the larger rank.  A NaN is above all; no rank is 0.
 __device__ inline uint64_t RankOf(float logit, int token) {

@@ -199,11 +199,11 @@ TEST(SampleTest, RandomRowsAsOnCpu) {
 
 // More than the candidates are kept: the row is searched.
 TEST(SampleTest, LargeSetsAsOnCpu) {
-  const int vocab = 3 * 4096 + 5;
+  const int vocab = 2 * 4096 + 5;
   ForEachSchedule(4, [&] {
     std::mt19937_64 random(7);
     std::vector<SampleProblem> problems;
-    for (const float sigma : {0.0f, 0.02f, 1.0f}) {
+    for (const float sigma : {0.0f, 0.3f}) {
       std::normal_distribution<float> normal(2.0f, sigma);
       std::vector<float> logits(vocab);
       // -0.02, -0, 0 and so on: many ties.
@@ -216,9 +216,9 @@ TEST(SampleTest, LargeSetsAsOnCpu) {
       add({.top_k = 6000});
       add({.top_k = 4096});
       add({.top_k = 4097});
-      add({.top_p = 0.8f, .top_k = 9000});
+      add({.top_p = 0.8f, .top_k = 7000});
       add({.min_p = 0.001f});
-      add({.top_p = 0.97f, .min_p = 0.2f, .top_k = 11000});
+      add({.top_p = 0.97f, .min_p = 0.2f, .top_k = 8000});
     }
     const std::vector<DeviceSampledToken> got = SampleOnDevice(problems);
     for (size_t i = 0; i < problems.size(); ++i) {
@@ -265,10 +265,10 @@ TEST(SampleTest, Distribution) {
   std::normal_distribution<float> normal;
   for (int t = 0; t < 60; ++t) problem.logits.push_back(normal(random));
   problem.settings = {.temperature = 0.8f, .seed = 12};
-  ExpectDistribution(problem, 1000);
+  ExpectDistribution(problem, 600);
   problem.settings.top_k = 20;
   problem.settings.top_p = 0.9f;
-  ExpectDistribution(problem, 1000);
+  ExpectDistribution(problem, 600);
 }
 
 // Whatever else is in the batch, and for every slice that the token is in.
