@@ -1,0 +1,394 @@
+#include <cstdint>
+
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/ops.h"
+#include "kernels/cuda/paged_kv.cuh"
+#include "kernels/cuda/ptx.cuh"
+
+// FlashAttention-2 over pages.  One block attends for the rows of one tile and
+// one or two query heads of a KV head; of these each warp has 16 rows.  Two
+// heads share what a warp reads of keys and values from shared memory, whose
+// bandwidth binds otherwise.  Per 64 tokens
+//
+//   S [16 rows, 64 tokens] = Q [16, head_dim] K^T
+//   O [16 rows, head_dim] += P [16, 64] V,  P = 2^(S - running maximum)
+//
+// where P goes from the accumulators of one product to the operands of the
+// other in registers.  While a product runs, cp.async fetches what the next
+// needs: V during Q K^T, the next K during P V.
+namespace strata::cuda {
+namespace {
+
+constexpr int kWarps = 4;
+constexpr int kThreads = 32 * kWarps;
+constexpr int kRows = kPrefillTileRows;
+constexpr int kWarpRows = 16;
+constexpr int kTokens = 64;  // of a step
+static_assert(kRows == kWarps * kWarpRows);
+
+template <int kHeadDim, int kHeads>
+struct Shared {
+  uint4 q[kHeads][kRows][kRowChunks<kHeadDim>];
+  uint4 k[kTokens][kRowChunks<kHeadDim>];
+  uint4 v[kTokens][kRowChunks<kHeadDim>];
+  int64_t key_at[2][kTokens];  // of a step's and the next one's tokens
+};
+
+// What a block has to do.
+struct Task {
+  int first_row;       // of the step
+  int num_rows;        // of the tile
+  int first_position;  // of first_row
+  int num_tokens;      // that the tile's last row sees
+  int kv_head;
+  int first_head;  // query head
+  int num_heads;   // of the block
+};
+
+// Copies a block's operands to shared memory.
+template <int kHeadDim, int kHeads>
+class Copier {
+ public:
+  __device__ Copier(const AttentionArgs& args, const Task& task,
+                    Shared<kHeadDim, kHeads>& shared)
+      : args_(args),
+        task_(task),
+        page_table_(PagesOf(args.step, task.first_row, args.layer)),
+        shared_(shared) {}
+
+  // Rows and heads that are not there become zeros.
+  __device__ void StartQ() const {
+    for (int i = threadIdx.x; i < kHeads * kRows * kChunks; i += kThreads) {
+      const int head = i / kChunks / kRows, row = i / kChunks % kRows;
+      const bool valid = row < task_.num_rows && head < task_.num_heads;
+      const int64_t at = int64_t{task_.first_row + row} * args_.q_heads +
+                         task_.first_head + head;
+      CpAsync16(&shared_.q[head][row][i % kChunks],
+                args_.q + (valid ? at * kHeadDim + i % kChunks * 8 : 0), valid);
+    }
+  }
+
+  // Looks up the page of the thread's token of step `i`, which takes a while.
+  __device__ void LookUp(int i) {
+    token_ = i * kTokens + threadIdx.x;
+    if (threadIdx.x < kTokens && token_ < task_.num_tokens) {
+      page_ = page_table_[token_ / args_.pages.page_tokens];
+    }
+  }
+  // Tells the others what was found: they see it after a barrier.
+  __device__ void Publish(int i) const {
+    if (threadIdx.x >= kTokens) return;
+    shared_.key_at[i % 2][threadIdx.x] =
+        token_ < task_.num_tokens
+            ? KeyAt(args_.pages, page_, task_.kv_head, token_)
+            : -1;
+  }
+
+  // Tokens that no row sees become zeros, as what their page holds may be NaN.
+  __device__ void StartK(int i) const { Start(i, 0, shared_.k); }
+  __device__ void StartV(int i) const {
+    Start(i, ValueOffset(args_.pages), shared_.v);
+  }
+
+ private:
+  static constexpr int kChunks = kHeadDim / 8;
+
+  __device__ void Start(int step, int64_t offset,
+                        uint4 (&to)[kTokens][kRowChunks<kHeadDim>]) const {
+#pragma unroll 2  // registers are scarce
+    for (int i = threadIdx.x; i < kTokens * kChunks; i += kThreads) {
+      const int token = i / kChunks, chunk = i % kChunks;
+      const int64_t at = shared_.key_at[step % 2][token];
+      const bool valid = at >= 0;
+      CpAsync16(&to[token][chunk],
+                args_.pages.data + (valid ? at + offset + chunk * 8 : 0),
+                valid);
+    }
+  }
+
+  const AttentionArgs& args_;
+  const Task& task_;
+  const int32_t* const page_table_;
+  Shared<kHeadDim, kHeads>& shared_;
+  int token_ = 0;
+  int page_ = 0;
+};
+
+// The running softmax of a warp's 16 rows in each of kHeads heads.  Lane (g, t)
+// has of rows g and g + 8 the tokens or channels 8n + 2t and 8n + 2t + 1; the
+// maxima are those of the row, the sums of the lane's own tokens.
+template <int kHeadDim, int kHeads>
+class WarpRows {
+ public:
+  // `scale` is that of logits in base 2; rows past the last one are as it.
+  __device__ WarpRows(const Task& task, float scale) : scale_(scale) {
+    const int g = threadIdx.x % 32 / 4;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int row = min(FirstRow() + g + 8 * i, task.num_rows - 1);
+      position_[i] = task.first_position + row;
+#pragma unroll
+      for (int h = 0; h < kHeads; ++h) max_[h][i] = -kInfinity;
+    }
+  }
+
+  __device__ static int FirstRow() { return threadIdx.x / 32 * kWarpRows; }
+
+  // The logits of 64 tokens, unscaled.
+  __device__ void MultiplyKeys(const Shared<kHeadDim, kHeads>& shared) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) {
+#pragma unroll
+      for (int n = 0; n < kTokens / 8; ++n) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) s_[h][n][j] = 0.0f;
+      }
+    }
+#pragma unroll
+    for (int c = 0; c < kHeadDim / 16; ++c) {
+      uint32_t q[kHeads][4];
+#pragma unroll
+      for (int h = 0; h < kHeads; ++h) {
+        Ldmatrix(q[h], &shared.q[h][FirstRow() + lane % 16][2 * c + lane / 16]);
+      }
+#pragma unroll
+      for (int n = 0; n < kTokens / 16; ++n) {
+        uint32_t k[4];
+        Ldmatrix(
+            k,
+            &shared.k[16 * n + lane % 8 + lane / 16 * 8][2 * c + lane / 8 % 2]);
+#pragma unroll
+        for (int h = 0; h < kHeads; ++h) {
+          MmaBf16(s_[h][2 * n], q[h], {k[0], k[1]});
+          MmaBf16(s_[h][2 * n + 1], q[h], {k[2], k[3]});
+        }
+      }
+    }
+  }
+
+  // Makes them weights relative to the new maxima, and all before with them.
+  // `first`: of the 64 tokens, 0 in the first call, so that every row sees one
+  // at least by then and its maximum is finite.
+  __device__ void Weigh(int first) {
+    if (first + kTokens > position_[0] + 1) Mask(first);
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float max = max_[h][i];
+#pragma unroll
+        for (int n = 0; n < kTokens / 8; ++n) {
+          max = fmaxf(max, fmaxf(s_[h][n][2 * i], s_[h][n][2 * i + 1]));
+        }
+#pragma unroll
+        for (int d = 1; d < 4; d *= 2) {
+          max = fmaxf(max, __shfl_xor_sync(kAllLanes, max, d));
+        }
+        const float shrink = Exp2((max_[h][i] - max) * scale_);
+        max_[h][i] = max;
+        sum_[h][i] *= shrink;
+#pragma unroll
+        for (int n = 0; n < kHeadDim / 8; ++n) {
+          out_[h][n][2 * i] *= shrink;
+          out_[h][n][2 * i + 1] *= shrink;
+        }
+#pragma unroll
+        for (int n = 0; n < kTokens / 8; ++n) {
+#pragma unroll
+          for (int j = 2 * i; j < 2 * i + 2; ++j) {
+            s_[h][n][j] = Exp2(s_[h][n][j] * scale_ - max * scale_);
+            sum_[h][i] += s_[h][n][j];
+          }
+        }
+      }
+    }
+  }
+
+  __device__ void MultiplyValues(const Shared<kHeadDim, kHeads>& shared) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int m = 0; m < kTokens / 16; ++m) {
+      uint32_t p[kHeads][4];
+#pragma unroll
+      for (int h = 0; h < kHeads; ++h) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const float(&s)[4] = s_[h][2 * m + j / 2];
+          p[h][j] = PackBf16(s[j % 2 * 2], s[j % 2 * 2 + 1]);
+        }
+      }
+#pragma unroll
+      for (int n = 0; n < kHeadDim / 16; ++n) {
+        uint32_t v[4];
+        LdmatrixTrans(v, &shared.v[16 * m + lane % 16][2 * n + lane / 16]);
+#pragma unroll
+        for (int h = 0; h < kHeads; ++h) {
+          MmaBf16(out_[h][2 * n], p[h], {v[0], v[1]});
+          MmaBf16(out_[h][2 * n + 1], p[h], {v[2], v[3]});
+        }
+      }
+    }
+  }
+
+  __device__ void Store(const AttentionArgs& args, const Task& task) {
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+#pragma unroll
+        for (int d = 1; d < 4; d *= 2) {
+          sum_[h][i] += __shfl_xor_sync(kAllLanes, sum_[h][i], d);
+        }
+        const int row = FirstRow() + g + 8 * i;
+        if (row >= task.num_rows || h >= task.num_heads) continue;
+        const float weight = 1.0f / sum_[h][i];
+        Bf16* out = args.out + (int64_t{task.first_row + row} * args.q_heads +
+                                task.first_head + h) *
+                                   kHeadDim;
+#pragma unroll
+        for (int n = 0; n < kHeadDim / 8; ++n) {
+          *reinterpret_cast<uint32_t*>(out + 8 * n + 2 * t) = PackBf16(
+              out_[h][n][2 * i] * weight, out_[h][n][2 * i + 1] * weight);
+        }
+      }
+    }
+  }
+
+ private:
+  __device__ void Mask(int first) {
+    const int t = threadIdx.x % 4;
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) {
+#pragma unroll
+      for (int n = 0; n < kTokens / 8; ++n) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const int token = first + 8 * n + 2 * t + j % 2;
+          if (token > position_[j / 2]) s_[h][n][j] = -kInfinity;
+        }
+      }
+    }
+  }
+
+  const float scale_;
+  int position_[2];
+  float s_[kHeads][kTokens / 8][4];  // logits, then weights
+  float out_[kHeads][kHeadDim / 8][4] = {};
+  float max_[kHeads][2];
+  float sum_[kHeads][2] = {};
+};
+
+// Of block [x, y]: x counts the blocks of a KV head, then the KV heads.  Late
+// tiles of a chunk have the most to do, so they go first.
+template <int kHeads>
+__device__ Task MakeTask(const AttentionArgs& args, const PrefillTile* tiles) {
+  const PrefillTile tile = tiles[gridDim.y - 1 - blockIdx.y];
+  const int group = args.q_heads / args.pages.kv_heads;
+  const int blocks = (group + kHeads - 1) / kHeads;
+  const int kv_head = blockIdx.x / blocks;
+  const int head = blockIdx.x % blocks * kHeads;
+  const int position = args.step.positions[tile.first_row];
+  return {.first_row = tile.first_row,
+          .num_rows = tile.num_rows,
+          .first_position = position,
+          .num_tokens = position + tile.num_rows,
+          .kv_head = kv_head,
+          .first_head = kv_head * group + head,
+          .num_heads = min(kHeads, group - head)};
+}
+
+template <int kHeadDim>
+__device__ void StoreZeros(const AttentionArgs& args, const Task& task) {
+  const int count = task.num_heads * kHeadDim / 2;  // of a row
+  for (int i = threadIdx.x; i < task.num_rows * count; i += kThreads) {
+    const int64_t row = task.first_row + i / count;
+    reinterpret_cast<uint32_t*>(args.out +
+                                (row * args.q_heads + task.first_head) *
+                                    kHeadDim)[i % count] = 0;
+  }
+}
+
+// Grid [kv_heads * blocks of a group, tiles].
+template <int kHeadDim, int kHeads>
+__global__ void __launch_bounds__(kThreads, 2)
+    PrefillAttentionKernel(AttentionArgs args, const PrefillTile* tiles) {
+  auto& shared = DynamicShared<Shared<kHeadDim, kHeads>>();
+  using Rows = WarpRows<kHeadDim, kHeads>;
+  GriddepWait();
+
+  const Task task = MakeTask<kHeads>(args, tiles);
+  if (task.first_position < 0) {
+    StoreZeros<kHeadDim>(args, task);
+    return;
+  }
+  Copier<kHeadDim, kHeads> copier(args, task, shared);
+  Rows rows(task, args.scale * kLog2E);
+  // Tokens that the warp's rows see; none if it has no rows.
+  const int warp_tokens =
+      Rows::FirstRow() < task.num_rows
+          ? task.first_position +
+                min(Rows::FirstRow() + kWarpRows, task.num_rows)
+          : 0;
+  copier.LookUp(0);
+  copier.Publish(0);
+  __syncthreads();
+  copier.StartQ();
+  copier.StartK(0);
+  CpAsyncCommit();
+  for (int i = 0; i * kTokens < task.num_tokens; ++i) {
+    const bool sees = i * kTokens < warp_tokens;
+    CpAsyncWait<0>();
+    __syncthreads();  // K is there, V is free
+    copier.StartV(i);
+    CpAsyncCommit();
+    copier.LookUp(i + 1);
+    if (sees) rows.MultiplyKeys(shared);
+    copier.Publish(i + 1);
+    CpAsyncWait<0>();
+    __syncthreads();  // V is there, K is free
+    if ((i + 1) * kTokens < task.num_tokens) copier.StartK(i + 1);
+    CpAsyncCommit();
+    if (!sees) continue;
+    rows.Weigh(i * kTokens);
+    rows.MultiplyValues(shared);
+  }
+  GriddepLaunch();
+  if (warp_tokens > 0) rows.Store(args, task);
+}
+
+template <int kHeadDim, int kHeads>
+cudaError_t LaunchPrefill(const AttentionArgs& args, const PrefillTile* tiles,
+                          int num_tiles, cudaStream_t stream) {
+  const int group = args.q_heads / args.pages.kv_heads;
+  const int blocks = (group + kHeads - 1) / kHeads;
+  return Launch<PrefillAttentionKernel<kHeadDim, kHeads>>(
+      {.grid = dim3(args.pages.kv_heads * blocks, num_tiles),
+       .block = dim3(kThreads),
+       .smem_bytes = sizeof(Shared<kHeadDim, kHeads>),
+       .stream = stream,
+       .overlap = true},
+      args, tiles);
+}
+
+}  // namespace
+
+cudaError_t PrefillAttention(const AttentionArgs& args,
+                             const PrefillTile* tiles, int num_tiles,
+                             cudaStream_t stream) {
+  const DevicePages& pages = args.pages;
+  if (args.q_heads % pages.kv_heads != 0) return cudaErrorInvalidValue;
+  if (num_tiles == 0) return cudaSuccess;  // a grid of 0 blocks is an error
+  return WithHeadDim(pages.head_dim, [&]<int kHeadDim>() {
+    // The accumulators of two heads of 256 would not fit the registers.
+    if constexpr (kHeadDim <= 128) {
+      if (args.q_heads > pages.kv_heads) {
+        return LaunchPrefill<kHeadDim, 2>(args, tiles, num_tiles, stream);
+      }
+    }
+    return LaunchPrefill<kHeadDim, 1>(args, tiles, num_tiles, stream);
+  });
+}
+
+}  // namespace strata::cuda
