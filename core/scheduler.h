@@ -103,8 +103,8 @@ class Scheduler {
   // the pages that have become available. REQUIRES: CanSwitch.
   int64_t Switch(Sequence* sequence, const SharingStrategy& strategy, int label,
                  SwitchCause cause);
-  // Whether the leaders are a subset, and no more pages are needed than before,
-  // as if a planned switch, which must then be dropped, would have saved more.
+  // Whether the leaders are a subset, and no more pages are needed than before:
+  // a planned switch that then falls away may have saved more.
   bool CanSwitch(const Sequence& sequence,
                  const SharingStrategy& strategy) const;
 

@@ -29,11 +29,16 @@ absl::Status Check(const Sequence& sequence, const SharingStrategy& strategy,
                    const Scheduler& scheduler) {
   if (!recompute) {
     if (scheduler.CanSwitch(sequence, strategy)) return absl::OkStatus();
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the leaders of ", Quote(strategy.canonical()),
-        " are not all leaders of the request's strategy, ",
-        Quote(sequence.path.StrategyAt(sequence.max_cached).canonical()),
-        ": only with recompute"));
+    const SharingStrategy& now = sequence.path.StrategyAt(sequence.max_cached);
+    if (strategy.LeadersSubsetOf(now)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          Quote(strategy.canonical()), " rules out a planned switch of the ",
+          "request that saves more pages: only with recompute"));
+    }
+    return absl::FailedPreconditionError(
+        absl::StrCat("the leaders of ", Quote(strategy.canonical()),
+                     " are not all leaders of the request's strategy, ",
+                     Quote(now.canonical()), ": only with recompute"));
   }
   const int64_t needed = scheduler.PagesAfterRestart(sequence, strategy, label);
   if (needed <= num_pages) return absl::OkStatus();
