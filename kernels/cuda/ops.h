@@ -97,9 +97,10 @@ cudaError_t Norm(const NormArgs& args, cudaStream_t stream);
 //   kSwiGlu  z[r] = silu(out0[r]) * out1[r] as bf16, silu(v) = v / (1 + e^-v), of
 //            W0 and W1 of one type and size
 //
-// Up to kMaxGemvRows rows the weights stream once through plain arithmetic, up
-// to kMaxSmallRows through tensor cores; above, a norm, a GEMM and what follows
-// are kernels of their own, over `scratch`.
+// Up to kMaxGemvRows rows the weights stream once through plain arithmetic, in
+// the kernel that norms.  Above, the norm is a kernel of its own, over `scratch`,
+// and tensor cores multiply: up to kMaxSmallRows with the weights streamed once,
+// beyond in a tiled GEMM.
 struct ProductArgs {
   const Bf16* x = nullptr;           // [rows, cols]; or null, then
   const float* u = nullptr;          // [*, cols]
