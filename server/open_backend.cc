@@ -27,16 +27,16 @@ absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(
   absl::StatusOr<std::unique_ptr<Backend>> cuda = OpenCudaBackend();
   if (options.backend == "cuda") {
     if (cuda.ok()) return cuda;
-    return absl::Status(cuda.status().code(),
-                        absl::StrCat("--backend=cuda: ",
-                                     cuda.status().message()));
+    return absl::Status(
+        cuda.status().code(),
+        absl::StrCat("--backend=cuda: ", cuda.status().message()));
   }
   // f32 is what only the CPU computes in.
   if (cuda.ok() && options.precision != "f32") return cuda;
   if (absl::IsUnavailable(cuda.status())) {
-    logger->Info("backend",
-                 {{"uses", "cpu"},
-                  {"because", std::string(cuda.status().message())}});
+    logger->Info(
+        "backend",
+        {{"uses", "cpu"}, {"because", std::string(cuda.status().message())}});
   }
   return OpenCpuBackend(options, logger);
 }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "kernels/cpu/dequantize.h"
 #include "kernels/cuda/pack.h"
 #include "kernels/cuda/packed_matrix.h"
 
@@ -61,46 +62,69 @@ CudaBackend::~CudaBackend() {
 }
 
 std::unique_ptr<Matrix> CudaBackend::Pack(const WeightView& view) {
+  if (view.cols % 32 != 0 && error_.ok()) {
+    error_ = absl::UnimplementedError(
+        absl::StrCat("the CUDA backend takes matrices of a multiple of 32 "
+                     "columns, not of ",
+                     view.cols));
+  }
   return std::make_unique<PackedMatrix>(ToDevice(view));
 }
 
 DeviceMatrix CudaBackend::ToDevice(const WeightView& view) {
-  const HostMatrix host = PackMatrix(view);
-  DeviceMatrix matrix = {.type = host.type,
-                         .rows = static_cast<int>(view.rows),
-                         .cols = static_cast<int>(view.cols)};
-  const auto copy = [&](const void* data, size_t size) -> const void* {
-    memory_.emplace_back(static_cast<int64_t>(size));
-    Latch(memory_.back().error(), "memory for weights");
-    if (!error_.ok()) return nullptr;
-    Latch(cudaMemcpy(memory_.back().data(), data, size, cudaMemcpyHostToDevice),
+  constexpr int64_t kPieceBytes = int64_t{16} << 20;
+  const PackedFormat format = PackedFormatOf(view);
+  std::byte* const data = NewMemory(view.rows * format.row_bytes);
+  auto* const scales = reinterpret_cast<Bf16*>(
+      format.row_scales > 0
+          ? NewMemory(view.rows * format.row_scales * int64_t{sizeof(Bf16)})
+          : nullptr);
+  const int64_t piece_rows =
+      std::clamp<int64_t>(kPieceBytes / format.row_bytes, 1, view.rows);
+  std::vector<std::byte> piece(piece_rows * format.row_bytes);
+  std::vector<Bf16> piece_scales(piece_rows * format.row_scales);
+  for (int64_t row = 0; row < view.rows && error_.ok(); row += piece_rows) {
+    const int64_t count = std::min(piece_rows, view.rows - row);
+    PackRows(view, row, count, piece.data(), piece_scales.data());
+    Latch(cudaMemcpy(data + row * format.row_bytes, piece.data(),
+                     count * format.row_bytes, cudaMemcpyHostToDevice),
           "copying weights");
-    return memory_.back().data();
-  };
-  matrix.data = copy(host.data.data(), host.data.size());
-  if (!host.scales.empty()) {
-    matrix.scales = static_cast<const Bf16*>(
-        copy(host.scales.data(), host.scales.size() * sizeof(Bf16)));
+    if (scales == nullptr) continue;
+    Latch(cudaMemcpy(scales + row * format.row_scales, piece_scales.data(),
+                     count * format.row_scales * sizeof(Bf16),
+                     cudaMemcpyHostToDevice),
+          "copying weights");
   }
-  return matrix;
+  return {.type = format.type,
+          .data = data,
+          .scales = scales,
+          .rows = static_cast<int>(view.rows),
+          .cols = static_cast<int>(view.cols)};
+}
+
+std::byte* CudaBackend::NewMemory(int64_t num_bytes) {
+  memory_.emplace_back(num_bytes);
+  Latch(memory_.back().error(), "memory for the model");
+  return memory_.back().data();
 }
 
 float* CudaBackend::NewFloats(int64_t count) {
   // Half more, for the rows that a step is padded with: no bucket is more than
   // 1.5 times the rows that go into it.
-  memory_.emplace_back((count + count / 2 + 4) *
-                       static_cast<int64_t>(sizeof(float)));
-  Latch(memory_.back().error(), "memory for activations");
-  if (!error_.ok()) return nullptr;
-  Latch(cudaMemset(memory_.back().data(), 0, memory_.back().num_bytes()),
-        "clearing memory");
-  return reinterpret_cast<float*>(memory_.back().data());
+  const int64_t num_bytes =
+      (count + count / 2 + 4) * static_cast<int64_t>(sizeof(float));
+  std::byte* const floats = NewMemory(num_bytes);
+  if (error_.ok()) Latch(cudaMemset(floats, 0, num_bytes), "clearing memory");
+  return reinterpret_cast<float*>(floats);
 }
 
 float* CudaBackend::NewFloats(const WeightView& view) {
-  const std::vector<float> floats = ToFloats(view);
+  std::vector<float> floats(view.rows * view.cols);
+  for (int64_t row = 0; row < view.rows; ++row) {
+    cpu::DequantizeRow(view, row, floats.data() + row * view.cols);
+  }
   float* device = NewFloats(static_cast<int64_t>(floats.size()));
-  if (device != nullptr) {
+  if (error_.ok()) {
     Latch(cudaMemcpy(device, floats.data(), floats.size() * sizeof(float),
                      cudaMemcpyHostToDevice),
           "copying weights");
@@ -118,9 +142,8 @@ absl::Status CudaBackend::CreateKvPages(const KvLayout& layout) {
   slab_.Grow(layout.num_pages * PageBytes(layout));
   if (slab_.error() != cudaSuccess) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        layout.num_pages * PageBytes(layout),
-        " bytes of KV cache on the GPU: ", cudaGetErrorString(slab_.error()),
-        " (lower --kv_memory)"));
+        layout.num_pages * PageBytes(layout), " bytes of KV cache on the GPU: ",
+        cudaGetErrorString(slab_.error()), " (lower --kv_memory)"));
   }
   pages_ = {.data = reinterpret_cast<Bf16*>(slab_.data()),
             .kv_heads = layout.kv_heads,
@@ -179,9 +202,8 @@ cudaError_t CudaBackend::LaunchAll() {
 
 cudaError_t CudaBackend::LaunchGraph() {
   const auto& embed = std::get<strata::EmbedArgs>(queue_.front());
-  const auto key =
-      std::pair(Padded(static_cast<int>(embed.tokens.size())),
-                static_cast<const float*>(embed.x));
+  const auto key = std::pair(Padded(static_cast<int>(embed.tokens.size())),
+                             static_cast<const float*>(embed.x));
   const auto found = graphs_.find(key);
   if (found != graphs_.end()) return cudaGraphLaunch(found->second, stream_);
   cudaError_t error =

@@ -25,14 +25,15 @@ namespace strata::cuda {
 // that they read of the step to the device at once and launches them.
 //
 // A step that only decodes, of up to kMaxGraphRows rows, is captured as a CUDA
-// graph the first time its number of rows comes up, rounded up to a bucket; from
-// then on it is one launch.  Which strategies are mixed in it, which layers lead,
-// where pages lie: all that is data, so the same graph serves every mix.
+// graph the first time its number of rows comes up, rounded up to a bucket;
+// from then on it is one launch.  Which strategies are mixed in it, which
+// layers lead, where pages lie: all that is data, so the same graph serves
+// every mix.
 //
-// Products, attention and the gated MLP hand bf16 to each other, in the memory of
-// the floats that Backend speaks of; x and the logits are f32.  Rows of a step get
-// the same bits in any company as long as the number of rows stays within one
-// regime of kernels/cuda/ops.h.
+// Products, attention and the gated MLP hand bf16 to each other, in the memory
+// of the floats that Backend speaks of; x and the logits are f32.  Rows of a
+// step get the same bits in any company as long as the number of rows stays
+// within one regime of kernels/cuda/ops.h.
 class CudaBackend final : public strata::Backend {
  public:
   static constexpr int kMaxGraphRows = 64;
@@ -120,6 +121,7 @@ class CudaBackend final : public strata::Backend {
   DeviceSampleRow ToDevice(const SampleRow& row);
   DeviceStep ToDevice(const UploadedStep& step, bool decoding) const;
   DeviceMatrix ToDevice(const WeightView& view);
+  std::byte* NewMemory(int64_t num_bytes);  // lives as long as the backend
   // Memory of a scratch buffer that grows with the largest user.
   void NeedScratch(DeviceBuffer* buffer, int64_t num_bytes);
   void NeedArrived(int64_t count);

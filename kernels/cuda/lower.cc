@@ -92,9 +92,11 @@ void CudaBackend::Lower(const QkvArgs& args) {
   LowerProduct(product, kNoRowIds, any_at);
 
   const bool all = only_decodes_ || IsIdentity(args.q_rows, rows);
-  const int64_t q_floats = int64_t{q_heads} * head_dim / 2;  // of a row, as bf16
+  const int64_t q_floats =
+      int64_t{q_heads} * head_dim / 2;  // of a row, as bf16
   if (!all) NeedScratch(&q_, rows * q_floats * int64_t{sizeof(float)});
   RopeAppendArgs append = {
+      .step = {},
       .pages = pages_,
       .layer = args.layer,
       .q_heads = q_heads,
@@ -127,6 +129,7 @@ void CudaBackend::Lower(const strata::AttentionArgs& args) {
   const int step_index = Upload(*args.step);
   const UploadedStep& step = steps_[step_index];
   AttentionArgs attention = {.q = reinterpret_cast<const Bf16*>(args.q),
+                             .step = {},
                              .pages = pages_,
                              .layer = args.layer,
                              .q_heads = args.q_heads,
@@ -153,12 +156,12 @@ void CudaBackend::Lower(const strata::AttentionArgs& args) {
   }
   // After the other, which leaves zeros in the rows that are not its own.
   if (step.num_tiles == 0) return;
-  launches_.push_back([=, this, num_tiles = step.num_tiles,
-                       tiles = step.tiles]() mutable {
-    attention.step = ToDevice(steps_[step_index], /*decoding=*/false);
-    return cuda::PrefillAttention(attention, upload_.At<PrefillTile>(tiles),
-                                  num_tiles, stream_);
-  });
+  launches_.push_back(
+      [=, this, num_tiles = step.num_tiles, tiles = step.tiles]() mutable {
+        attention.step = ToDevice(steps_[step_index], /*decoding=*/false);
+        return cuda::PrefillAttention(attention, upload_.At<PrefillTile>(tiles),
+                                      num_tiles, stream_);
+      });
 }
 
 // The blocks that arrive at a merge leave the counters at zero.
@@ -175,8 +178,8 @@ void CudaBackend::Lower(const LinearArgs& args) {
                          .rows = Padded(args.rows)};
   product.w[0] = PackedMatrix::Of(args.w);
   product.bias[0] = args.bias;
-  product.then = args.accumulate ? ProductArgs::Then::kAdd
-                                 : ProductArgs::Then::kStore;
+  product.then =
+      args.accumulate ? ProductArgs::Then::kAdd : ProductArgs::Then::kStore;
   product.y = args.y;
   LowerProduct(product, kNoRowIds, kNoRowIds);
 }
@@ -284,9 +287,9 @@ int CudaBackend::Upload(const Step& step) {
       continue;
     }
     for (int i = 0; i < chunk.num_rows; i += kPrefillTileRows) {
-      tiles.push_back({.first_row = chunk.first_row + i,
-                       .num_rows = std::min(kPrefillTileRows,
-                                            chunk.num_rows - i)});
+      tiles.push_back(
+          {.first_row = chunk.first_row + i,
+           .num_rows = std::min(kPrefillTileRows, chunk.num_rows - i)});
     }
     std::fill_n(decoding.begin() + chunk.first_row, chunk.num_rows, -1);
   }
@@ -318,9 +321,9 @@ void CudaBackend::UploadTables(const Step& step, UploadedStep* uploaded) {
   uploaded->strides = upload_.Append(Of(strides), rows, 0);
   // As many as there could be, where addresses must not depend on the mix.
   const int64_t slots = int64_t{num_strategies} * layers;
-  uploaded->slot_of = upload_.Append(
-      std::span<const int32_t>(step.slot_of, slots),
-      only_decodes_ ? int64_t{rows} * layers : slots, 0);
+  uploaded->slot_of =
+      upload_.Append(std::span<const int32_t>(step.slot_of, slots),
+                     only_decodes_ ? int64_t{rows} * layers : slots, 0);
 }
 
 std::pair<int64_t, int> CudaBackend::UploadPageTable(const Step& step,

@@ -14,10 +14,11 @@
 namespace strata::cuda {
 
 // What the kernels of one step read besides activations, collected on the host
-// and copied to the device at once.  Two parts, each contiguous there: the fixed
-// one, whose layout is the same for all steps of one shape, so that a captured
-// step finds its values at the same addresses; and the lists, whose lengths
-// change, and which are found by element offsets that the fixed part holds.
+// and copied to the device at once.  Two parts, each contiguous there: the
+// fixed one, whose layout is the same for all steps of one shape, so that a
+// captured step finds its values at the same addresses; and the lists, whose
+// lengths change, and which are found by element offsets that the fixed part
+// holds.
 class StepUpload {
  public:
   void Clear() {
@@ -47,8 +48,8 @@ class StepUpload {
     return at / static_cast<int64_t>(sizeof(T));
   }
 
-  // Starts to copy both parts.  The addresses below hold until the next one that
-  // sets has_moved().
+  // Starts to copy both parts.  The addresses below hold until the next one
+  // that sets has_moved().
   cudaError_t Copy(cudaStream_t stream) {
     has_moved_ = false;
     for (Part* part : {&fixed_part_, &lists_part_}) {
