@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/product.cuh"
@@ -17,12 +18,11 @@ namespace {
 
 constexpr int kWarps = 8;
 constexpr int kThreads = 32 * kWarps;
-// Chunks of each weight row that a lane has under way, and blocks that find
-// registers for that: no spills.
-template <int kRows>
-constexpr int kUnroll = kRows < 4 ? 4 : 3;
-template <int kRows>
-constexpr int kBlocksPerSm = kRows == 1 ? 3 : 2;
+constexpr int kUnroll =
+    4;  // chunks of each weight row that a lane loads at once
+// As many as find registers for that, without spills.
+template <DType kType, int kRows>
+constexpr int kBlocksPerSm = kType == DType::kBF16&& kRows <= 2 ? 3 : 2;
 constexpr unsigned kAllLanes = 0xffffffffu;
 
 // Where a row of the input keeps a chunk of 8 numbers: lanes that read every
@@ -138,12 +138,11 @@ __device__ void MultiplyPair(const ProductArgs& args, const Output& a,
   const Bf16* scales[2] = {RowScales<kType>(wa, a.index),
                            RowScales<kType>(wb, b.index)};
   const int chunks = wa.cols / kChunkWeights<kType>;
-  for (int c = threadIdx.x % 32; c < chunks; c += 32 * kUnroll<kRows>) {
-    uint4 weights[kUnroll<kRows>][2];
-    float scale[kUnroll<kRows>][2];
+  for (int c = threadIdx.x % 32; c < chunks; c += 32 * kUnroll) {
+    uint4 weights[kUnroll][2];
+    float scale[kUnroll][2];
 #pragma unroll
-    for (int j = 0; j < kUnroll<kRows>;
-         ++j) {  // all loads are under way at once
+    for (int j = 0; j < kUnroll; ++j) {  // all loads are under way at once
       const int chunk = min(c + 32 * j, chunks - 1);
       for (int o = 0; o < 2; ++o) {
         weights[j][o] = LoadChunk(rows[o] + chunk);
@@ -151,7 +150,7 @@ __device__ void MultiplyPair(const ProductArgs& args, const Output& a,
       }
     }
 #pragma unroll
-    for (int j = 0; j < kUnroll<kRows>; ++j) {
+    for (int j = 0; j < kUnroll; ++j) {
       if (c + 32 * j < chunks) {
         AddChunk<kType>(weights[j], scale[j], x, wa.cols / 8, c + 32 * j, sum);
       }
@@ -182,20 +181,11 @@ __device__ Pair PairAt(const ProductArgs& args, int pair) {
   return out;
 }
 
-template <int kRows>
+template <DType kType, int kRows>
 __device__ void ComputePair(const ProductArgs& args, const Pair& pair,
                             const uint4* x) {
   float sum[2][kRows] = {};
-  switch (args.w[pair.a.matrix].type) {
-    case DType::kQ8_0:
-      MultiplyPair<DType::kQ8_0>(args, pair.a, pair.b, x, sum);
-      break;
-    case DType::kQ4_0:
-      MultiplyPair<DType::kQ4_0>(args, pair.a, pair.b, x, sum);
-      break;
-    default:
-      MultiplyPair<DType::kBF16>(args, pair.a, pair.b, x, sum);
-  }
+  MultiplyPair<kType>(args, pair.a, pair.b, x, sum);
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     if (int(threadIdx.x % 32) != r) continue;
@@ -218,8 +208,9 @@ __device__ void PrefetchRow(const DeviceMatrix& w, int row) {
   PrefetchL2(static_cast<const char*>(w.data) + int64_t{row} * row_bytes + at);
 }
 
-template <int kRows>
-__global__ void __launch_bounds__(kThreads, kBlocksPerSm<kRows>)
+// Computes the matrices of type kType; each block may look at all pairs.
+template <DType kType, int kRows>
+__global__ void __launch_bounds__(kThreads, kBlocksPerSm<kType, kRows>)
     GemvKernel(ProductArgs args) {
   uint4* x = &DynamicShared<uint4>();  // [kRows][cols / 8]
   const int warp = blockIdx.x * kWarps + threadIdx.x / 32;
@@ -238,19 +229,22 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm<kRows>)
   StageInput<kRows>(args, x);
   __syncthreads();
   GriddepLaunch();  // the next kernel fetches its weights as blocks here end
-  for (int pair = warp; pair < pairs; pair += gridDim.x * kWarps) {
-    ComputePair<kRows>(args, PairAt(args, pair), x);
+  for (int i = warp; i < pairs; i += gridDim.x * kWarps) {
+    const Pair pair = PairAt(args, i);
+    if (args.w[pair.a.matrix].type == kType) {
+      ComputePair<kType, kRows>(args, pair, x);
+    }
   }
 }
 
-template <int kRows>
-cudaError_t LaunchGemv(const ProductArgs& args, cudaStream_t stream) {
+template <DType kType, int kRows>
+cudaError_t LaunchRows(const ProductArgs& args, cudaStream_t stream) {
   int sms = 0;
   const cudaError_t error = CountSms(&sms);
   if (error != cudaSuccess) return error;
-  const int blocks =
-      std::min(DivideUp(NumTiles<2>(args), kWarps), sms * kBlocksPerSm<kRows>);
-  return Launch<GemvKernel<kRows>>(
+  const int blocks = std::min(DivideUp(NumTiles<2>(args), kWarps),
+                              sms * kBlocksPerSm<kType, kRows>);
+  return Launch<GemvKernel<kType, kRows>>(
       {.grid = dim3(blocks),
        .block = dim3(kThreads),
        .smem_bytes = sizeof(Bf16) * kRows * args.w[0].cols,
@@ -259,20 +253,37 @@ cudaError_t LaunchGemv(const ProductArgs& args, cudaStream_t stream) {
       args);
 }
 
+// A launch for the matrices of type kType, if there are any.
+template <DType kType>
+cudaError_t LaunchType(const ProductArgs& args, cudaStream_t stream) {
+  if (std::none_of(std::begin(args.w), std::end(args.w),
+                   [](const DeviceMatrix& w) {
+                     return w.rows > 0 && w.type == kType;
+                   })) {
+    return cudaSuccess;
+  }
+  switch (args.rows) {
+    case 1:
+      return LaunchRows<kType, 1>(args, stream);
+    case 2:
+      return LaunchRows<kType, 2>(args, stream);
+    case 3:
+      return LaunchRows<kType, 3>(args, stream);
+    case 4:
+      return LaunchRows<kType, 4>(args, stream);
+  }
+  return cudaErrorInvalidValue;
+}
+
 }  // namespace
 
 cudaError_t Gemv(const ProductArgs& args, cudaStream_t stream) {
-  switch (args.rows) {
-    case 1:
-      return LaunchGemv<1>(args, stream);
-    case 2:
-      return LaunchGemv<2>(args, stream);
-    case 3:
-      return LaunchGemv<3>(args, stream);
-    case 4:
-      return LaunchGemv<4>(args, stream);
+  for (const auto launch : {LaunchType<DType::kBF16>, LaunchType<DType::kQ8_0>,
+                            LaunchType<DType::kQ4_0>}) {
+    const cudaError_t error = launch(args, stream);
+    if (error != cudaSuccess) return error;
   }
-  return cudaErrorInvalidValue;
+  return cudaSuccess;
 }
 
 }  // namespace strata::cuda
