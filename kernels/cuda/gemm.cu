@@ -11,31 +11,35 @@
 //
 //   y [kM rows, kN outputs] += x [kM, 32] W^T
 //
-// over 32 columns at a time: three stages in shared memory, two of them under
-// way.  bf16 comes by cp.async; quantised weights by way of registers, scaled
-// and rounded to bf16.  A warp has 32 outputs of a tile; of SwiGLU 16 of each
-// matrix, so that a thread holds both sums it needs.  The order of a sum
-// depends on cols alone.
+// over 32 columns at a time, in stages of shared memory.  bf16 comes by
+// cp.async; quantised weights by way of registers, scaled and rounded to bf16.
+// A warp has 32 outputs of a tile; of SwiGLU 16 of each matrix, so that a
+// thread holds both sums it needs.  The order of a sum depends on cols alone,
+// not on the shape of the tile.
 namespace strata::cuda {
 namespace {
 
-constexpr int kStages = 3;
 constexpr int kStageCols = 32;
 constexpr int kWarpN = 32;
 // In bf16s: 8 rows, which are read at once, begin in different banks.
 constexpr int kStride = kStageCols + 8;
 
 // A block's tile: kM rows, kN outputs, kWarpM x kWarpN of them each warp.
-template <int kRows, int kOutputs, int kWarpRows>
+template <int kRows, int kOutputs, int kWarpRows, int kNumStages>
 struct Shape {
   static constexpr int kM = kRows;
   static constexpr int kN = kOutputs;
   static constexpr int kWarpM = kWarpRows;
+  static constexpr int kStages = kNumStages;
   static constexpr int kWarpsN = kN / kWarpN;
   static constexpr int kThreads = kM / kWarpM * kWarpsN * 32;
 };
-using LargeShape = Shape<128, 128, 64>;
-using SmallShape = Shape<64, 64, 32>;
+using LargeShape = Shape<128, 128, 64, 4>;
+using SmallShape = Shape<64, 64, 32, 6>;
+// Few rows: the weights' way from memory is the limit, so many blocks and deep
+// pipelines.
+using Rows64Shape = Shape<64, 32, 16, 10>;
+using Rows32Shape = Shape<32, 32, 16, 10>;
 
 template <typename S>
 struct alignas(16) Stage {
@@ -43,7 +47,7 @@ struct alignas(16) Stage {
   Bf16 w[S::kN][kStride];
 };
 template <typename S>
-using Stages = Stage<S>[kStages];
+using Stages = Stage<S>[S::kStages];
 
 // Brings the block's rows of x and W to shared memory, 32 columns a step.
 template <typename S, DType kType>
@@ -54,6 +58,7 @@ class Loader {
       : args_(args), first_row_(first_row), stages_(stages) {
     for (int i = 0; i < kWeightChunks; ++i) {
       const int task = threadIdx.x + i * S::kThreads;
+      if (task >= kTasks) break;
       const Output at = OutputAt<16>(args, tile, task / kRowTasks);
       const DeviceMatrix& w = args.w[at.matrix];
       valid_[i] = at.index < w.rows;
@@ -80,11 +85,12 @@ class Loader {
   // A thread brings 8 weights of bf16, or unpacks 16 quantised ones, at once.
   static constexpr int kTaskWeights = kIsQuantized ? 16 : 8;
   static constexpr int kRowTasks = kStageCols / kTaskWeights;
-  static constexpr int kWeightChunks = S::kN * kRowTasks / S::kThreads;
+  static constexpr int kTasks = S::kN * kRowTasks;
+  static constexpr int kWeightChunks = (kTasks + S::kThreads - 1) / S::kThreads;
 
   __device__ void StartInput(int step) {
     constexpr int kChunks = kStageCols / 8;
-    Stage<S>& stage = stages_[step % kStages];
+    Stage<S>& stage = stages_[step % S::kStages];
     for (int i = threadIdx.x; i < S::kM * kChunks; i += S::kThreads) {
       const int row = i / kChunks, chunk = i % kChunks;
       const bool valid = first_row_ + row < args_.rows;
@@ -98,9 +104,10 @@ class Loader {
   }
 
   __device__ void StartWeights(int step) {
-    Stage<S>& stage = stages_[step % kStages];
+    Stage<S>& stage = stages_[step % S::kStages];
     for (int i = 0; i < kWeightChunks; ++i) {
       const int task = threadIdx.x + i * S::kThreads;
+      if (task >= kTasks) break;
       Bf16* to = &stage.w[task / kRowTasks][task % kRowTasks * kTaskWeights];
       if constexpr (!kIsQuantized) {
         CpAsync16(to, chunks_[i] + step * kRowTasks + task % kRowTasks,
@@ -134,9 +141,9 @@ class Loader {
   const ProductArgs& args_;
   const int64_t first_row_;
   Stages<S>& stages_;
-  const uint4* chunks_[kWeightChunks];
-  const Bf16* scales_[kWeightChunks];
-  bool valid_[kWeightChunks];
+  const uint4* chunks_[kWeightChunks] = {};
+  const Bf16* scales_[kWeightChunks] = {};
+  bool valid_[kWeightChunks] = {};
   uint4 raw_[kWeightChunks];
   float scale_[kWeightChunks];
 };
@@ -207,12 +214,12 @@ __device__ void ComputeTile(const ProductArgs& args, int64_t first_row,
   Loader<S, kType> loader(args, first_row, tile, stages);
   WarpSums<S> sums;
   const int steps = loader.num_steps();
-  for (int i = 0; i < kStages - 1; ++i) loader.Start(i);
+  for (int i = 0; i < S::kStages - 1; ++i) loader.Start(i);
   for (int i = 0; i < steps; ++i) {
-    CpAsyncWait<kStages - 2>();  // for step i
-    __syncthreads();             // and the stage of step i - 1 is free
-    loader.Start(i + kStages - 1);
-    sums.Multiply(stages[i % kStages]);
+    CpAsyncWait<S::kStages - 2>();  // for step i
+    __syncthreads();                // and the stage of step i - 1 is free
+    loader.Start(i + S::kStages - 1);
+    sums.Multiply(stages[i % S::kStages]);
   }
   GriddepLaunch();
   sums.Store(args, first_row, tile);
@@ -255,12 +262,14 @@ cudaError_t LaunchGemm(const ProductArgs& args, cudaStream_t stream) {
 }  // namespace
 
 cudaError_t Gemm(const ProductArgs& args, cudaStream_t stream) {
+  if (args.rows <= 32) return LaunchGemm<Rows32Shape>(args, stream);
+  if (args.rows <= 64) return LaunchGemm<Rows64Shape>(args, stream);
   int sms = 0;
   const cudaError_t error = CountSms(&sms);
   if (error != cudaSuccess) return error;
   // Small tiles where large ones would leave multiprocessors idle.
   const dim3 grid = GridOf<LargeShape>(args);
-  if (args.rows <= SmallShape::kM || grid.x * grid.y < unsigned(sms)) {
+  if (grid.x * grid.y < unsigned(sms)) {
     return LaunchGemm<SmallShape>(args, stream);
   }
   return LaunchGemm<LargeShape>(args, stream);

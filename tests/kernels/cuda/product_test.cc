@@ -237,7 +237,7 @@ const Shape kGemvShapes[] = {
 const Shape kSmallShapes[] = {
     {5, {33, 31, 1}, 32}, {8, {1}, 1312}, {9, {17, 2}, 1312}, {16, {513}, 96}};
 const Shape kGemmShapes[] = {
-    {17, {33, 31, 1}, 32}, {65, {1}, 160}, {130, {129, 5}, 96}};
+    {17, {33, 31, 1}, 32}, {33, {7}, 480}, {65, {1}, 160}, {130, {129, 5}, 96}};
 
 template <typename Check>
 void ForEachShape(Check check) {
@@ -279,7 +279,7 @@ TEST(ProductTest, SwiGlu) {
     for (const Shape& shape :
          {Shape{1, {33, 33}, 96}, Shape{4, {1, 1}, 288}, Shape{5, {17, 17}, 96},
           Shape{16, {33, 33}, 544}, Shape{17, {33, 33}, 96},
-          Shape{130, {65, 65}, 32}}) {
+          Shape{33, {17, 17}, 32}, Shape{130, {65, 65}, 32}}) {
       Check(shape, {.type = type, .then = Then::kSwiGlu, .norm = true}, 2);
     }
   }
@@ -300,7 +300,8 @@ TEST(ProductTest, AnySkipsTheOtherMatrices) {
 // The first rows of x are the same numbers, whatever comes after.
 TEST(ProductTest, RowsDoNotDependOnOtherRows) {
   for (const DType type : kTypes) {
-    for (const auto& [few, many] : {std::pair(1, 4), {5, 16}, {17, 130}}) {
+    for (const auto& [few, many] :
+         {std::pair(1, 4), {5, 16}, {17, 33}, {33, 70}, {70, 130}}) {
       SCOPED_TRACE(::testing::Message() << few << ' ' << many);
       std::mt19937_64 random(3);
       constexpr int kOutputs = 129, kCols = 288;
