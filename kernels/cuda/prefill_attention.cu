@@ -68,37 +68,43 @@ class Copier {
     }
   }
 
-  // Looks up the page of the thread's token of step `i`, which takes a while.
-  __device__ void LookUp(int i) {
-    token_ = i * kTokens + threadIdx.x;
-    if (threadIdx.x < kTokens && token_ < task_.num_tokens) {
-      page_ = page_table_[token_ / args_.pages.page_tokens];
+  // Looks up the page of the thread's token of the step that starts at token
+  // `first`, which takes a while.
+  __device__ void LookUp(int first) {
+    const int token = first + threadIdx.x;
+    if (threadIdx.x < kTokens && token < task_.num_tokens) {
+      page_ = page_table_[token / args_.pages.page_tokens];
     }
   }
   // Tells the others what was found: they see it after a barrier.
-  __device__ void Publish(int i) const {
+  __device__ void Publish(int first) const {
     if (threadIdx.x >= kTokens) return;
-    shared_.key_at[i % 2][threadIdx.x] =
-        token_ < task_.num_tokens
-            ? KeyAt(args_.pages, page_, task_.kv_head, token_)
+    const int token = first + threadIdx.x;
+    KeysOf(first)[threadIdx.x] =
+        token < task_.num_tokens
+            ? KeyAt(args_.pages, page_, task_.kv_head, token)
             : -1;
   }
 
   // Tokens that no row sees become zeros, as what their page holds may be NaN.
-  __device__ void StartK(int i) const { Start(i, 0, shared_.k); }
-  __device__ void StartV(int i) const {
-    Start(i, ValueOffset(args_.pages), shared_.v);
+  __device__ void StartK(int first) const { Start(first, 0, shared_.k); }
+  __device__ void StartV(int first) const {
+    Start(first, ValueOffset(args_.pages), shared_.v);
   }
 
  private:
   static constexpr int kChunks = kHeadDim / 8;
 
-  __device__ void Start(int step, int64_t offset,
+  __device__ int64_t (&KeysOf(int first) const)[kTokens] {
+    return shared_.key_at[first / kTokens % 2];
+  }
+
+  __device__ void Start(int first, int64_t offset,
                         uint4 (&to)[kTokens][kRowChunks<kHeadDim>]) const {
 #pragma unroll 2  // registers are scarce
     for (int i = threadIdx.x; i < kTokens * kChunks; i += kThreads) {
       const int token = i / kChunks, chunk = i % kChunks;
-      const int64_t at = shared_.key_at[step % 2][token];
+      const int64_t at = KeysOf(first)[token];
       const bool valid = at >= 0;
       CpAsync16(&to[token][chunk],
                 args_.pages.data + (valid ? at + offset + chunk * 8 : 0),
@@ -110,7 +116,6 @@ class Copier {
   const Task& task_;
   const int32_t* const page_table_;
   Shared<kHeadDim, kHeads>& shared_;
-  int token_ = 0;
   int page_ = 0;
 };
 
@@ -120,16 +125,11 @@ class Copier {
 template <int kHeadDim, int kHeads>
 class WarpRows {
  public:
-  // `scale` is that of logits in base 2; rows past the last one are as it.
-  __device__ WarpRows(const Task& task, float scale) : scale_(scale) {
-    const int g = threadIdx.x % 32 / 4;
+  // `scale` is that of logits in base 2, positive.
+  __device__ WarpRows(const Task& task, float scale)
+      : scale_(scale), first_position_(task.first_position + FirstRow()) {
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int row = min(FirstRow() + g + 8 * i, task.num_rows - 1);
-      position_[i] = task.first_position + row;
-#pragma unroll
-      for (int h = 0; h < kHeads; ++h) max_[h][i] = -kInfinity;
-    }
+    for (int h = 0; h < kHeads; ++h) max_[h][0] = max_[h][1] = -kInfinity;
   }
 
   __device__ static int FirstRow() { return threadIdx.x / 32 * kWarpRows; }
@@ -171,7 +171,7 @@ class WarpRows {
   // `first`: of the 64 tokens, 0 in the first call, so that every row sees one
   // at least by then and its maximum is finite.
   __device__ void Weigh(int first) {
-    if (first + kTokens > position_[0] + 1) Mask(first);
+    if (first + kTokens > first_position_ + 1) Mask(first);
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
 #pragma unroll
@@ -258,22 +258,24 @@ class WarpRows {
 
  private:
   __device__ void Mask(int first) {
-    const int t = threadIdx.x % 4;
+    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    // Tokens of the step that the lane's first row sees, from its own ones on.
+    const int count = first_position_ + g + 1 - first - 2 * t;
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
 #pragma unroll
       for (int n = 0; n < kTokens / 8; ++n) {
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-          const int token = first + 8 * n + 2 * t + j % 2;
-          if (token > position_[j / 2]) s_[h][n][j] = -kInfinity;
+          const int token = 8 * (n - j / 2) + j % 2;
+          if (token >= count) s_[h][n][j] = -kInfinity;
         }
       }
     }
   }
 
   const float scale_;
-  int position_[2];
+  const int first_position_;         // of the warp's first row
   float s_[kHeads][kTokens / 8][4];  // logits, then weights
   float out_[kHeads][kHeadDim / 8][4] = {};
   float max_[kHeads][2];
@@ -337,21 +339,21 @@ __global__ void __launch_bounds__(kThreads, 2)
   copier.StartQ();
   copier.StartK(0);
   CpAsyncCommit();
-  for (int i = 0; i * kTokens < task.num_tokens; ++i) {
-    const bool sees = i * kTokens < warp_tokens;
+  for (int first = 0; first < task.num_tokens; first += kTokens) {
+    const int next = first + kTokens;
     CpAsyncWait<0>();
     __syncthreads();  // K is there, V is free
-    copier.StartV(i);
+    copier.StartV(first);
     CpAsyncCommit();
-    copier.LookUp(i + 1);
-    if (sees) rows.MultiplyKeys(shared);
-    copier.Publish(i + 1);
+    copier.LookUp(next);
+    if (first < warp_tokens) rows.MultiplyKeys(shared);
+    copier.Publish(next);
     CpAsyncWait<0>();
     __syncthreads();  // V is there, K is free
-    if ((i + 1) * kTokens < task.num_tokens) copier.StartK(i + 1);
+    if (next < task.num_tokens) copier.StartK(next);
     CpAsyncCommit();
-    if (!sees) continue;
-    rows.Weigh(i * kTokens);
+    if (first >= warp_tokens) continue;
+    rows.Weigh(first);
     rows.MultiplyValues(shared);
   }
   GriddepLaunch();

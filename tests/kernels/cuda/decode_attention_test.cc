@@ -83,6 +83,14 @@ TEST(DecodeAttentionTest, EveryHeadDim) {
   }
 }
 
+TEST(DecodeAttentionTest, ScratchOfMoreSplitsThanAreUsed) {
+  ExpectMatches({.head_dim = 16,
+                 .group = 2,
+                 .kv_heads = 1,
+                 .chunks = {{.first_position = 150}, {.first_position = 70}}},
+                cuda::Split::kMaxSplits + 1, 1);
+}
+
 TEST(DecodeAttentionTest, EveryPageSize) {
   for (int page_tokens : {4, 8, 16, 32, 64, 128}) {
     SCOPED_TRACE(page_tokens);

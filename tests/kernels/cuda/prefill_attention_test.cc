@@ -77,8 +77,12 @@ TEST(PrefillAttentionTest, ChunksOfMixedStrategies) {
       4);
 }
 
-TEST(PrefillAttentionTest, TilesOfFewRows) {
-  ExpectMatches({.chunks = {{.first_position = 60, .num_rows = 20}}}, 2, 7);
+TEST(PrefillAttentionTest, HasTheSameBitsInAnyTile) {
+  const TestShape shape = {.chunks = {{.first_position = 60, .num_rows = 20}}};
+  const PagedProblem problem(shape);
+  const std::vector<float> whole = Attend(problem, TilesOf(shape, 20));
+  EXPECT_TRUE(AllNear(whole, problem.want(), 2e-3f, 4e-3f));
+  EXPECT_EQ(Attend(problem, TilesOf(shape, 7)), whole);
 }
 
 TEST(PrefillAttentionTest, EveryGroup) {

@@ -59,7 +59,7 @@ class Problem {
       leads_.push_back(row.leads);
       tables_.push_back(padding ? 1 << 29 : pages_.size());
       strides_.push_back(kBlocks + r % 3);
-      pages_.resize(pages_.size() + 3 * strides_[r], -1);
+      pages_.resize(pages_.size() + 3 * strides_[r], 0);
       for (int s = 0; s < 3 && !padding; ++s) {
         pages_[tables_[r] + s * strides_[r] +
                row.position / shape.page_tokens] = --page;
