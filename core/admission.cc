@@ -89,6 +89,12 @@ bool Scheduler::MakeRoom(Sequence* sequence, int64_t num_spare) {
 void Scheduler::StartAtFloor(Sequence* sequence) {
   sequence->path = StrategyPath(sequence->request, /*at_floor=*/true);
   memory_.FollowPath(sequence);
+  if (sequence->switches.empty()) return;
+  // Where a client's switch stands on record, so does what came after it.
+  events_.push_back({.kind = SchedulerEvent::Kind::kSwitched,
+                     .sequence = sequence,
+                     .cause = SwitchCause::kPressure,
+                     .strategy = sequence->strategy.canonical()});
 }
 
 int64_t Scheduler::Demote(const Demotion& demotion) {

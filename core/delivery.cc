@@ -121,7 +121,8 @@ void Delivery::Record(std::span<const SchedulerEvent> events) {
         RecordAdmission(event.sequence);
         break;
       case SchedulerEvent::Kind::kPreempted:
-        RecordPreemption(event.sequence->live);
+        metrics_->RecordPreemption();
+        CountIfWaiting(event.sequence->live);
         break;
       case SchedulerEvent::Kind::kSwitched:
         RecordSwitch(event);
@@ -145,8 +146,7 @@ void Delivery::RecordAdmission(Sequence* sequence) {
                                sequence->num_reused);
 }
 
-void Delivery::RecordPreemption(LiveRequest* live) {
-  metrics_->RecordPreemption();
+void Delivery::CountIfWaiting(LiveRequest* live) {
   for (const auto& sequence : live->sequences) {
     if (sequence->state == Sequence::State::kRunning) return;
   }
@@ -163,6 +163,7 @@ void Delivery::RecordSwitch(const SchedulerEvent& event) {
                                 .freed_bytes = freed_bytes});
   metrics_->RecordSwitch(ToSwitchCause(event.cause), freed_bytes);
   table_->SetLabel(sequence->live, sequence->strategy_label);
+  CountIfWaiting(sequence->live);  // it may have to run all again
 }
 
 void Delivery::EndEmpty(LiveRequest* live, absl::Time now) {
@@ -267,7 +268,7 @@ Usage Delivery::UsageOf(const Sequence& sequence) const {
           .generated_tokens = sequence.num_generated(),
           .kv_bytes = sequence.max_held * page_bytes_,
           .kv_bytes_full = sequence.max_held_full * page_bytes_,
-          .strategy = sequence.strategy.canonical(),
+          .strategy = sequence.path.latest().canonical(),
           .switches = sequence.switches,
           .preemptions = sequence.num_preemptions,
           .queue_seconds =

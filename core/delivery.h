@@ -63,7 +63,8 @@ class Delivery {
   // index now.
   void ReleaseSamples(Sequence* first);
   void RecordAdmission(Sequence* sequence);
-  void RecordPreemption(LiveRequest* live);
+  // Counts the request as waiting if none of its sequences runs.
+  void CountIfWaiting(LiveRequest* live);
   void RecordSwitch(const SchedulerEvent& event);
 
   void EndSequence(Sequence* sequence, SequenceDelta delta, FinishReason reason,

@@ -109,8 +109,8 @@ class Scheduler {
                  const SharingStrategy& strategy) const;
 
   // All positions are run anew under `strategy`, which may be any; the sequence
-  // gives all pages back and waits for admission.  Returns the pages that it
-  // holds and is promised less from then on.
+  // gives all pages back and waits for admission.  Returns the pages that have
+  // become available beyond those that it needs to be admitted.
   // REQUIRES: PagesAfterRestart is not more than the pool.
   int64_t Restart(Sequence* sequence, const SharingStrategy& strategy,
                   int label);

@@ -15,15 +15,7 @@ StrategyPath::StrategyPath(const Request& request, bool at_floor) {
        .label = at_floor ? request.floor_label : request.strategy_label,
        .cause = SwitchCause::kClient,
        .taken = true});
-  for (const PlannedSwitch& planned : request.switches) {
-    steps_.push_back({.position = static_cast<int64_t>(request.prompt.size()) +
-                                  planned.after_generated,
-                      .strategy = planned.strategy,
-                      .label = planned.strategy_label,
-                      .cause = SwitchCause::kPlanned,
-                      .taken = false});
-  }
-  DropGrowing(1);
+  Plan(request, 0);
 }
 
 StrategyPath::Step StrategyPath::Advance() {
@@ -39,6 +31,12 @@ void StrategyPath::Rewind() {
   while (next_position() == 0) ++current_;
 }
 
+const SharingStrategy& StrategyPath::latest() const {
+  size_t i = current_;
+  while (i + 1 < steps_.size() && steps_[i + 1].taken) ++i;
+  return steps_[i].strategy;
+}
+
 const SharingStrategy& StrategyPath::StrategyAt(int64_t position) const {
   size_t i = current_;
   while (i + 1 < steps_.size() && steps_[i + 1].position <= position) ++i;
@@ -50,7 +48,13 @@ void StrategyPath::Insert(int64_t position, SharingStrategy strategy, int label,
   STRATA_CHECK(position >= steps_[current_].position);
   STRATA_CHECK(strategy.LeadersSubsetOf(StrategyAt(position)));
   size_t i = current_ + 1;
-  while (i < steps_.size() && steps_[i].position <= position) ++i;
+  while (i < steps_.size() && steps_[i].position <= position) {
+    if (steps_[i].taken) {
+      ++i;
+    } else {
+      steps_.erase(steps_.begin() + i);  // nothing would be run under it
+    }
+  }
   steps_.insert(steps_.begin() + i, {.position = position,
                                      .strategy = std::move(strategy),
                                      .label = label,
@@ -59,18 +63,16 @@ void StrategyPath::Insert(int64_t position, SharingStrategy strategy, int label,
   DropGrowing(i + 1);
 }
 
-void StrategyPath::Restart(int64_t position, SharingStrategy strategy,
-                           int label) {
-  std::erase_if(steps_, [&](const Step& step) {
-    return step.taken || step.position <= position;
-  });
-  steps_.insert(steps_.begin(), {.position = 0,
-                                 .strategy = std::move(strategy),
-                                 .label = label,
-                                 .cause = SwitchCause::kClient,
-                                 .taken = true});
+void StrategyPath::Restart(const Request& request, int64_t position,
+                           SharingStrategy strategy, int label) {
+  steps_.clear();
+  steps_.push_back({.position = 0,
+                    .strategy = std::move(strategy),
+                    .label = label,
+                    .cause = SwitchCause::kClient,
+                    .taken = true});
   current_ = 0;
-  DropGrowing(1);
+  Plan(request, position);
 }
 
 int64_t StrategyPath::PagesAhead(int64_t num_blocks, int64_t end,
@@ -87,6 +89,19 @@ int64_t StrategyPath::PagesAhead(int64_t num_blocks, int64_t end,
     if (last) break;
   }
   return num_pages;
+}
+
+void StrategyPath::Plan(const Request& request, int64_t position) {
+  const int64_t num_prompt = static_cast<int64_t>(request.prompt.size());
+  for (const PlannedSwitch& planned : request.switches) {
+    if (num_prompt + planned.after_generated <= position) continue;
+    steps_.push_back({.position = num_prompt + planned.after_generated,
+                      .strategy = planned.strategy,
+                      .label = planned.strategy_label,
+                      .cause = SwitchCause::kPlanned,
+                      .taken = false});
+  }
+  DropGrowing(1);
 }
 
 void StrategyPath::DropGrowing(size_t first) {

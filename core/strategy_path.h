@@ -47,18 +47,23 @@ class StrategyPath {
   // Goes back to the strategy of position 0.
   void Rewind();
 
+  // The last strategy that was come to, also where a lost part is run again.
+  const SharingStrategy& latest() const;
   // The strategy that `position` is run under.
   const SharingStrategy& StrategyAt(int64_t position) const;
 
-  // From `position` on it is `strategy`; switches after it whose leaders are
-  // not a subset then are dropped.  Does not move to it. REQUIRES: `position`
-  // is not before the current strategy's first, and
+  // From `position` on it is `strategy`; planned switches to the same position
+  // that were not come to are dropped, and those after it whose leaders are not
+  // a subset then.  Does not move to it.  REQUIRES: `position` is not before
+  // the current strategy's first nor any that was come to, and
   // strategy.LeadersSubsetOf(StrategyAt(position)).
   void Insert(int64_t position, SharingStrategy strategy, int label,
               SwitchCause cause);
-  // It is `strategy` from the first position on, and of the switches those
-  // after `position` remain whose leaders are a subset.  Stands at the first.
-  void Restart(int64_t position, SharingStrategy strategy, int label);
+  // It is `strategy` from the first position on, and of the request's planned
+  // switches those after `position` follow whose leaders are then a subset,
+  // also if they were dropped before.  Stands at the first.
+  void Restart(const Request& request, int64_t position,
+               SharingStrategy strategy, int label);
 
   // Pages that a sequence from here on allocates, which has `num_blocks` blocks
   // and ends before position `end`: one of each leader for each block begun,
@@ -66,6 +71,8 @@ class StrategyPath {
   int64_t PagesAhead(int64_t num_blocks, int64_t end, int page_tokens) const;
 
  private:
+  // Adds the request's planned switches after `position`.
+  void Plan(const Request& request, int64_t position);
   // Drops the steps from index `first` on that take no subset of leaders.
   void DropGrowing(size_t first);
 

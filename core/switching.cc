@@ -58,6 +58,7 @@ int64_t Scheduler::Switch(Sequence* sequence, const SharingStrategy& strategy,
     sequence->path.Rewind();
     memory_.FollowPath(sequence);
   }
+  sequence->ticket.num_needed = 0;
   sequence->ticket.retry_step = 0;
   events_.push_back({.kind = SchedulerEvent::Kind::kSwitched,
                      .sequence = sequence,
@@ -72,7 +73,7 @@ int64_t Scheduler::PagesAfterRestart(const Sequence& sequence,
                                      const SharingStrategy& strategy,
                                      int label) const {
   StrategyPath path = sequence.path;
-  path.Restart(sequence.max_cached, strategy, label);
+  path.Restart(sequence.request, sequence.max_cached, strategy, label);
   return path.PagesAhead(0, sequence.request.MaxPositions(),
                          options_.page_tokens);
 }
@@ -81,16 +82,19 @@ int64_t Scheduler::Restart(Sequence* sequence, const SharingStrategy& strategy,
                            int label) {
   STRATA_CHECK(sequence->state != Sequence::State::kEnded);
   const int position = sequence->max_cached;
-  const int64_t had = sequence->pages.num_pages() + sequence->num_reserved;
-  sequence->path.Restart(position, strategy, label);
+  const int64_t before = pool_->num_available();
+  sequence->path.Restart(sequence->request, position, strategy, label);
   if (sequence->state == Sequence::State::kRunning) {
     Requeue(sequence);
   } else {
     memory_.FollowPath(sequence);
+    sequence->ticket.num_needed = 0;
+    sequence->ticket.retry_step = 0;
   }
   const int64_t needed = sequence->path.PagesAhead(0, PromisedEnd(*sequence),
                                                    options_.page_tokens);
-  const int64_t freed = std::max<int64_t>(0, had - needed);
+  const int64_t freed =
+      std::max<int64_t>(0, pool_->num_available() - before - needed);
   events_.push_back({.kind = SchedulerEvent::Kind::kSwitched,
                      .sequence = sequence,
                      .cause = SwitchCause::kClient,

@@ -134,13 +134,13 @@ TEST_F(DemotionTest, SamplesOfARequestAreOneDemotion) {
   EXPECT_EQ(demotions[1].saving, (8 - 2) * 10);
 }
 
-TEST_F(DemotionTest, SwitchesThatARestartDroppedDoNotComeBackWithTheFloor) {
+TEST_F(DemotionTest, OneAtItsFloorDoesNotStartThereAgain) {
   Request* request = NewRequest("full", "full");
   request->switches.push_back(
       {.after_generated = 0, .strategy = Parse("every=2")});
   Sequence* sequence = NewSequence(*request);
-  sequence->path.Restart(0, Parse("every=4"), 0);
-  sequence->path.Restart(0, Parse("full"), 0);
+  sequence->path.Insert(0, Parse("every=4"), 0, SwitchCause::kClient);
+  sequence->path.Restart(*request, 0, Parse("full"), 0);
   EXPECT_EQ(SavingAtFloor(*sequence, 40, kPageTokens), 0);
 }
 

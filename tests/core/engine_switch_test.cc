@@ -1,4 +1,5 @@
 // Live switches: at every position, in every state of a request.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -196,6 +197,70 @@ TEST(EngineSwitchTest, RecomputesUnderAnyStrategy) {
     ASSERT_EQ(usage.switches.size(), 1u);
     EXPECT_EQ(usage.switches[0].after_generated, 5);
   }
+}
+
+TEST(EngineSwitchTest, WhatWaitsToBeRecomputedIsCountedAsWaiting) {
+  const TinyEngine tiny({.num_pages = 8 * 13});
+  Request request = tiny.Greedy({1, 2, 3, 4}, "leaders=0", 40);
+  request.label = "mine";
+  auto second = std::make_shared<CollectingSink>();
+  LoadReport before, after;
+  auto first = std::make_shared<CollectingSink>([&](int num_tokens) {
+    if (num_tokens == 5) tiny.engine->Submit(request, second);
+    if (num_tokens == 10) {
+      before = tiny.engine->GetLoad();
+      tiny.engine->SwitchStrategy("mine", tiny.Strategy("full"), 0, true,
+                                  [](auto freed) { EXPECT_TRUE(freed.ok()); });
+    }
+    if (num_tokens == 15) after = tiny.engine->GetLoad();
+  });
+  tiny.engine->Submit(tiny.Greedy({5, 6, 7, 8}, "full", 40), first);
+  ASSERT_TRUE(first->Wait().ok());
+  ASSERT_TRUE(second->Wait().ok());
+  EXPECT_EQ(before.running, 2);
+  EXPECT_EQ(before.waiting, 0);
+  EXPECT_EQ(after.running, 1);
+  EXPECT_EQ(after.waiting, 1);
+}
+
+TEST(EngineSwitchTest, ThePlanComesBackWithItsLeaders) {
+  const TinyEngine tiny({});
+  Request request = tiny.Greedy({1, 2, 3, 4, 5}, "full", 20);
+  request.label = "mine";
+  request.switches.push_back({12, tiny.Strategy("every=2"), 0});
+  auto sink = std::make_shared<CollectingSink>([&](int num_tokens) {
+    const auto ask = [&](const char* to, bool recompute) {
+      tiny.engine->SwitchStrategy("mine", tiny.Strategy(to), 0, recompute,
+                                  [](auto freed) { EXPECT_TRUE(freed.ok()); });
+    };
+    if (num_tokens == 4) ask("leaders=0", false);
+    if (num_tokens == 7) ask("full", true);
+  });
+  tiny.engine->Submit(request, sink);
+  ASSERT_TRUE(sink->Wait().ok());
+  const Usage usage = sink->Get(0).end->usage;
+  ASSERT_EQ(usage.switches.size(), 3u);
+  EXPECT_EQ(usage.switches[2].after_generated, 12);
+  EXPECT_EQ(usage.strategy, "every=2");
+}
+
+TEST(EngineSwitchTest, ARefusalForThePlansSakeSaysSo) {
+  const TinyEngine tiny({});
+  Request request = tiny.Greedy({1, 2, 3, 4, 5}, "full", 20);
+  request.label = "mine";
+  request.switches.push_back({4, tiny.Strategy("leaders=0,1"), 0});
+  absl::Status status;
+  auto sink = std::make_shared<CollectingSink>([&](int num_tokens) {
+    if (num_tokens != 3) return;
+    tiny.engine->SwitchStrategy("mine", tiny.Strategy("leaders=0,2,3,4"), 0,
+                                false,
+                                [&](auto freed) { status = freed.status(); });
+  });
+  tiny.engine->Submit(request, sink);
+  ASSERT_TRUE(sink->Wait().ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              testing::HasSubstr("a planned switch"));
 }
 
 }  // namespace

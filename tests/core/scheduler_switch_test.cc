@@ -175,5 +175,18 @@ TEST_F(SchedulerSwitchTest, RestartToFewerLeadersFindsTheirPages) {
   EXPECT_EQ(sequence->num_reused, 0);  // when it was first admitted
 }
 
+TEST_F(SchedulerSwitchTest, RestartGivesBackNoPageThatAnotherShares) {
+  Start({.page_tokens = 4}, 100);
+  Sequence* first = Add("full", 9, 8);  // 16 positions
+  Step();
+  Request* next = NewRequest("full", 9, 8);
+  next->prompt = first->request.prompt;
+  Sequence* second = AddSequence(*next);
+  Step();
+  ASSERT_EQ(second->num_reused, 8);
+  // Two of its four blocks were its own; one leader needs four pages.
+  EXPECT_EQ(scheduler_->Restart(second, Parse("prefix=1"), 0), 2 * 4 - 4);
+}
+
 }  // namespace
 }  // namespace strata

@@ -120,18 +120,50 @@ TEST(StrategyPathTest, RestartForgetsWhatWasTaken) {
       NewRequest("every=2", {{0, "every=4"}, {5, "every=8"}});
   StrategyPath path(request, false);
   path.Advance();
-  path.Restart(12, Parse("full"), 9);
+  path.Restart(request, 12, Parse("full"), 9);
   EXPECT_EQ(Describe(path), "0:full 15:every=8");
   EXPECT_EQ(path.label(), 9);
-  path.Restart(15, Parse("prefix=2"), 9);  // the switch at 15 is passed too
+  path.Restart(request, 15, Parse("prefix=2"),
+               9);  // the switch at 15 is passed too
   EXPECT_EQ(Describe(path), "0:prefix=2");
 }
 
 TEST(StrategyPathTest, RestartDropsSwitchesThatGrow) {
   const Request request = NewRequest("full", {{0, "every=2"}, {5, "every=4"}});
   StrategyPath path(request, false);
-  path.Restart(3, Parse("leaders=0,4,5"), 9);
+  path.Restart(request, 3, Parse("leaders=0,4,5"), 9);
   EXPECT_EQ(Describe(path), "0:leaders=0,4,5 15:every=4");
+}
+
+TEST(StrategyPathTest, RestartTakesUpSwitchesThatWereDropped) {
+  const Request request = NewRequest("full", {{5, "every=2"}, {9, "every=4"}});
+  StrategyPath path(request, false);
+  path.Insert(3, Parse("prefix=1"), 7, SwitchCause::kClient);
+  EXPECT_EQ(Describe(path), "0:full 3:every=8");
+  path.Restart(request, 4, Parse("full"), 9);
+  EXPECT_EQ(Describe(path), "0:full 15:every=2 19:every=4");
+}
+
+TEST(StrategyPathTest, ASwitchReplacesAPlannedOneToItsPosition) {
+  const Request request = NewRequest("full", {{5, "every=2"}});
+  StrategyPath path(request, false);
+  path.Insert(15, Parse("every=4"), 7, SwitchCause::kClient);
+  const StrategyPath::Step step = path.Advance();
+  EXPECT_EQ(step.cause, SwitchCause::kClient);
+  EXPECT_EQ(path.next_position(), StrategyPath::kNever);
+}
+
+TEST(StrategyPathTest, TheLatestStrategyStaysThroughARewind) {
+  const Request request =
+      NewRequest("full", {{0, "every=2"}, {5, "every=4"}, {9, "every=8"}});
+  StrategyPath path(request, false);
+  EXPECT_EQ(path.latest(), Parse("full"));
+  path.Advance();
+  path.Advance();
+  EXPECT_EQ(path.latest(), Parse("every=4"));
+  path.Rewind();
+  EXPECT_EQ(path.strategy(), Parse("full"));
+  EXPECT_EQ(path.latest(), Parse("every=4"));
 }
 
 TEST(StrategyPathTest, PagesOfBlocksGoByWhereTheyBegin) {

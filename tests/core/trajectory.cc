@@ -23,9 +23,10 @@ Trajectory::Trajectory(const Request& request, uint64_t space)
 void Trajectory::PlanSwitches() {
   planned_.clear();
   for (const PlannedSwitch& planned : request_->switches) {
-    planned_.push_back({static_cast<int64_t>(request_->prompt.size()) +
-                            planned.after_generated,
-                        planned.strategy});
+    const int64_t position =
+        static_cast<int64_t>(request_->prompt.size()) + planned.after_generated;
+    if (position <= length() && length() > 0) continue;
+    planned_.push_back({position, planned.strategy});
   }
   DropGrowing();
 }
@@ -86,7 +87,8 @@ void Trajectory::SetNow(const SharingStrategy& strategy) {
 void Trajectory::Restart(const std::vector<int32_t>& tokens,
                          const SharingStrategy& strategy) {
   const int rerun = length();
-  Switch(strategy);
+  now_ = strategy;
+  PlanSwitches();
   strategies_.clear();
   contents_.clear();
   agreeing_.clear();
