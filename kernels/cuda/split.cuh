@@ -8,8 +8,8 @@
 namespace strata::cuda {
 
 // One block's part of a row's tokens, [begin, end).  The splits of a row take
-// whole rounds, the same number each but the last.  They depend on the row's
-// length alone, so that its result does not depend on other rows.
+// whole rounds, the same number each but the last.  They depend on its length
+// and max_splits alone, so that its result does not depend on other rows.
 struct Split {
   static constexpr int kRoundTokens = 64;
   static constexpr int kMaxSplits = 128;

@@ -55,7 +55,7 @@ TEST(DecodeAttentionTest, RowsOfMixedStrategiesAndLengths) {
     SCOPED_TRACE(max_splits);
     ExpectMatches({.head_dim = 128,
                    .chunks = {{.strategy = 2, .first_position = 16},
-                              {.strategy = 0, .first_position = 600},
+                              {.strategy = 0, .first_position = 330},
                               {.strategy = 1, .first_position = 256}}},
                   max_splits, 4);
   }
@@ -77,7 +77,8 @@ TEST(DecodeAttentionTest, EveryHeadDim) {
       SCOPED_TRACE(::testing::Message() << head_dim << " group " << group);
       ExpectMatches({.head_dim = head_dim,
                      .group = group,
-                     .chunks = {{.first_position = 300}}},
+                     .kv_heads = 1,
+                     .chunks = {{.first_position = 200}}},
                     2, 2);
     }
   }
