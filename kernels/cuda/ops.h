@@ -210,9 +210,13 @@ struct DeviceSampledToken {
   int32_t top_tokens[20];
   float top_logprobs[20];
 };
+// The CPU backend's choice wherever the rounding of sums and weights does not
+// decide (Philox and the order of steps are the same).  A row's token depends on
+// its logits and its DeviceSampleRow alone.
+// REQUIRES: the tokens of a row's history are distinct, and those of its bias.
 struct SampleArgs {
-  float* logits = nullptr;  // [rows, vocab]; changed
-  int vocab = 0;
+  const float* logits = nullptr;  // [rows, vocab]
+  int vocab = 0;                  // at most 2^20
   int rows = 0;
   const DeviceSampleRow* samples = nullptr;   // [rows]
   const DeviceTokenCount* history = nullptr;  // the lists of all rows

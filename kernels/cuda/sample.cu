@@ -101,9 +101,9 @@ __global__ void __launch_bounds__(kSampleThreads)
   const SampleTask task(args, scratch, blockIdx.y);
   const DeviceSampleRow& row = task.row;
   if (!Draws(row)) return;
-  const RowBest best = BestOfRow(task);
-  if (!best.IsFinite()) return;
-  const Weights weights(LogitOf(best.processed), row);
+  const float max = LogitOf(BestOfRow(task, &SliceStats::best));
+  if (!IsFinite(max)) return;
+  const Weights weights(max, row);
   const Slice slice(task.vocab);
   const float* x = task.logits() + slice.begin;
   const bool filters = Filters(row, task.vocab);
@@ -161,10 +161,10 @@ __global__ void __launch_bounds__(kSampleThreads)
   const SampleTask task(args, scratch, blockIdx.y);
   const DeviceSampleRow& row = task.row;
   if (!Filters(row, task.vocab)) return;
-  const RowBest best = BestOfRow(task);
-  if (!best.IsFinite()) return;
-  const Mass mass = MassOfRow(task);
-  const Weights weights(LogitOf(best.processed), row);
+  const float max = LogitOf(BestOfRow(task, &SliceStats::best));
+  if (!IsFinite(max)) return;
+  const Mass mass = row.top_p < 1.0f ? MassOfRow(task) : 0;
+  const Weights weights(max, row);
   const Slice slice(task.vocab);
   const float* x = task.logits() + slice.begin;
 
@@ -185,12 +185,13 @@ __global__ void __launch_bounds__(kSampleThreads)
   });
 }
 
-__device__ int ChooseToken(const SampleTask& task, const RowBest& best,
+// `best`: the row's best rank.
+__device__ int ChooseToken(const SampleTask& task, uint64_t best,
                            ChooseMemory& memory) {
   const DeviceSampleRow& row = task.row;
   if (row.forced_token >= 0) return row.forced_token;
-  if (!Draws(row)) return TokenOf(best.processed);
-  const Weights weights(LogitOf(best.processed), row);
+  if (!Draws(row)) return TokenOf(best);
+  const Weights weights(LogitOf(best), row);
   if (!Filters(row, task.vocab)) return DrawFromAll(task, weights, memory);
   const uint32_t count = task.candidate_count->wanted;
   return count <= kMaxCandidates
@@ -236,8 +237,9 @@ __global__ void __launch_bounds__(kSampleThreads)
   GriddepLaunch();
   const SampleTask task(args, scratch, blockIdx.x);
   DeviceSampledToken& out = args.out[blockIdx.x];
-  const RowBest best = BestOfRow(task);
-  const bool finite = best.IsFinite();
+  const float raw_max = LogitOf(BestOfRow(task, &SliceStats::raw_best));
+  const uint64_t best = BestOfRow(task, &SliceStats::best);
+  const bool finite = IsFinite(raw_max) && IsFinite(LogitOf(best));
   const int token = finite ? ChooseToken(task, best, memory) : 0;
   if (threadIdx.x == 0) {
     out.token = token;
@@ -247,7 +249,7 @@ __global__ void __launch_bounds__(kSampleThreads)
   }
   if (finite && task.row.wants_logprobs != 0) {
     __syncthreads();
-    AddLogprobs(task, LogitOf(best.raw), token, out);
+    AddLogprobs(task, raw_max, token, out);
   }
 }
 

@@ -119,10 +119,16 @@ __device__ inline void SortFalling(uint64_t* v, int n) {
   int size = 1;
   while (size < n) size *= 2;
   for (int i = n + threadIdx.x; i < size; i += kSampleThreads) v[i] = 0;
-  // Bitonic: runs of `length` that fall and rise by turns are merged.
+  __syncthreads();
+  // Bitonic: runs of `length` that fall and rise by turns are merged.  Up to a
+  // distance of 32 a warp's pairs are all of the same 64 elements.
   for (int length = 2; length <= size; length *= 2) {
     for (int d = length / 2; d > 0; d /= 2) {
-      __syncthreads();
+      if (d >= 32) {
+        __syncthreads();
+      } else {
+        __syncwarp();
+      }
       for (int p = threadIdx.x; p < size / 2; p += kSampleThreads) {
         const int i = 2 * p - (p & (d - 1));
         const bool falls = (i & length) == 0;

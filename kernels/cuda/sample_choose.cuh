@@ -115,6 +115,7 @@ __device__ inline void AddToDigit(ChooseMemory& memory, int digit, Mass mass) {
 
 // Adds `mass` to a digit for each lane of the warp.
 __device__ inline void AddToDigits(ChooseMemory& memory, int digit, Mass mass) {
+  if (!__any_sync(0xffffffffu, mass != 0)) return;
   // One addition for a warp that agrees, as most do on the first digit.
   const int digit0 = __shfl_sync(0xffffffffu, digit, 0);
   if (__all_sync(0xffffffffu, mass == 0 || digit == digit0)) {
@@ -126,12 +127,11 @@ __device__ inline void AddToDigits(ChooseMemory& memory, int digit, Mass mass) {
 }
 
 // The rank of the last token of the smallest set of best ones up to which
-// mass(logit) sums to `target` or more, among those with rank >= floor.  Finds
-// it digit by digit.  REQUIRES: all of these sum to that.
+// mass(logit) sums to `target` or more.  Finds it digit by digit.
+// REQUIRES: all tokens sum to that.
 template <typename MassOfLogit>
-__device__ uint64_t LastRank(const SampleTask& task, uint64_t floor,
-                             MassOfLogit mass, Mass target,
-                             ChooseMemory& memory) {
+__device__ uint64_t LastRank(const SampleTask& task, MassOfLogit mass,
+                             Mass target, ChooseMemory& memory) {
   // The bits that are known, and the rank as far as it is.  Tokens have 20
   // bits, so these of their complements are set.
   constexpr uint64_t kDigitMask = kDigits - 1;
@@ -145,8 +145,8 @@ __device__ uint64_t LastRank(const SampleTask& task, uint64_t floor,
       const int begin = s * kSliceTokens;
       const auto add = [&](int i, float logit) {
         const uint64_t r = RankOf(logit, begin + i);
-        const bool counts =
-            begin + i < task.vocab && r >= floor && (r & known) == rank;
+        // Places past the end come last, and are never reached.
+        const bool counts = (r & known) == rank;
         AddToDigits(memory, static_cast<int>(r >> shift & kDigitMask),
                     counts ? mass(logit) : Mass{0});
       };
@@ -183,7 +183,7 @@ __device__ inline int DrawFromMany(const SampleTask& task,
   };
   if (HasTopK(row, task.vocab)) {
     last = LastRank(
-        task, last, [](float) { return Mass{1}; }, row.top_k, memory);
+        task, [](float) { return Mass{1}; }, row.top_k, memory);
     total = 0;
     for (int s = 0; s < task.slices; ++s) {
       total += sum_of_slice(s, [&](int t, float logit) {
@@ -191,8 +191,9 @@ __device__ inline int DrawFromMany(const SampleTask& task,
       });
     }
   }
+  // The best tokens reach this before the last of top_k.
   if (row.top_p < 1.0f)
-    last = LastRank(task, last, mass, TopPMass(row, total), memory);
+    last = LastRank(task, mass, TopPMass(row, total), memory);
 
   const auto kept_mass = [&](int t, float logit) {
     return RankOf(logit, t) >= last ? weights.MassAboveMinP(logit) : Mass{0};

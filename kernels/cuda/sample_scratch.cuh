@@ -95,23 +95,14 @@ struct SampleTask {
   }
 };
 
-struct RowBest {
-  uint64_t raw;
-  uint64_t processed;
-
-  __device__ bool IsFinite() const {
-    return cuda::IsFinite(LogitOf(raw)) && cuda::IsFinite(LogitOf(processed));
-  }
-};
-
-// Over the slices.  REQUIRES: the whole warp calls it.
-__device__ inline RowBest BestOfRow(const SampleTask& task) {
-  RowBest best = {0, 0};
-  for (int s = threadIdx.x % 32; s < task.slices; s += 32) {
-    best.raw = max(best.raw, task.stats[s].raw_best);
-    best.processed = max(best.processed, task.stats[s].best);
-  }
-  return {WarpReduce(best.raw, Larger()), WarpReduce(best.processed, Larger())};
+// The best of the slices' ranks, raw or processed.
+// REQUIRES: the whole warp calls it.
+__device__ inline uint64_t BestOfRow(const SampleTask& task,
+                                     uint64_t SliceStats::*rank) {
+  uint64_t best = 0;
+  for (int s = threadIdx.x % 32; s < task.slices; s += 32)
+    best = max(best, task.stats[s].*rank);
+  return WarpReduce(best, Larger());
 }
 
 // The sum of the weights of all tokens.  REQUIRES: the whole warp calls it.
