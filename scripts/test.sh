@@ -57,6 +57,18 @@ cases_below() {
   if ((${#reports[@]} == 0)); then echo 1 0 0; else sum_cases "${reports[@]}"; fi
 }
 
+# Builds what only nvcc compiles, where it is: the server with its CUDA backend and
+# the kernels' tests for a GPU.  The tests above ran the same kernels on the CPU.
+build_cuda() {
+  [[ -x /usr/local/cuda/bin/nvcc ]] || return 0
+  say "Building with nvcc: the CUDA backend"
+  local tests
+  mapfile -t tests < <(run_bazel query 'filter("_gpu$", //tests/kernels/cuda:all)' \
+    --noshow_progress 2>/dev/null)
+  run_bazel build --config=cuda --color=no --curses=no \
+    --show_progress_rate_limit=10 //server:strata_server "${tests[@]}"
+}
+
 run_tests() {
   install_packages
   say "Building and running the tests (the first time takes minutes)"
@@ -65,7 +77,14 @@ run_tests() {
   if [[ " $* " == *" //"* ]]; then targets=(); fi
   run_bazel test --keep_going --color=no --curses=no --noshow_loading_progress \
     --show_progress_rate_limit=10 "${targets[@]}" "$@" 2>&1 | tee "$log" || status=$?
-  count_tests "$log" "$ROOT/bazel-testlogs" "$status" || status=$((status ? status : 1))
+  local counts
+  counts="$(count_tests "$log" "$ROOT/bazel-testlogs" "$status")" ||
+    status=$((status ? status : 1))
   rm -f "$log"
+  if ((${#targets[@]} > 0)) && ! build_cuda; then
+    counts="$(awk -v OFS='' '{print $1, " passed, ", $3 + 1, " failed"}' <<<"$counts")"
+    status=1
+  fi
+  printf '%s\n' "$counts"
   return "$status"
 }
