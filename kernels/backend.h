@@ -35,6 +35,7 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual std::string name() const = 0;  // "cpu", "cuda"
+  virtual std::string device() const = 0;  // what computes, in words
   virtual std::string kv_format()
       const = 0;  // "f32", "bf16": elements of the pages
 

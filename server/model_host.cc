@@ -151,6 +151,7 @@ absl::Status ModelHost::OpenBackend(const ServerOptions& options,
                         {"chat", chat_ != nullptr ? std::string(chat_->family())
                                                   : std::string("none")},
                         {"backend", backend_->name()},
+                        {"device", backend_->device()},
                         {"kv_format", backend_->kv_format()},
                         {"kv_pages", layout_.num_pages},
                         {"page_bytes", page_bytes_},

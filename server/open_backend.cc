@@ -5,25 +5,21 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/cpu_features.h"
 
 namespace strata {
 namespace {
 
-std::unique_ptr<Backend> OpenCpuBackend(const ServerOptions& options,
-                                        Logger* logger) {
-  const int num_threads = options.NumThreads();
-  logger->Info("cpu", {{"isa", cpu::IsaName(cpu::DetectIsa())},
-                       {"threads", num_threads}});
-  return std::make_unique<cpu::CpuBackend>(cpu::CpuOptions{
-      .num_threads = num_threads, .exact_f32 = options.precision == "f32"});
+std::unique_ptr<Backend> OpenCpuBackend(const ServerOptions& options) {
+  return std::make_unique<cpu::CpuBackend>(
+      cpu::CpuOptions{.num_threads = options.NumThreads(),
+                      .exact_f32 = options.precision == "f32"});
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(
     const ServerOptions& options, Logger* logger) {
-  if (options.backend == "cpu") return OpenCpuBackend(options, logger);
+  if (options.backend == "cpu") return OpenCpuBackend(options);
   absl::StatusOr<std::unique_ptr<Backend>> cuda = OpenCudaBackend();
   if (options.backend == "cuda") {
     if (cuda.ok()) return cuda;
@@ -38,7 +34,7 @@ absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(
         "backend",
         {{"uses", "cpu"}, {"because", std::string(cuda.status().message())}});
   }
-  return OpenCpuBackend(options, logger);
+  return OpenCpuBackend(options);
 }
 
 }  // namespace strata

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "kernels/cpu/dequantize.h"
 #include "kernels/cpu/embed.h"
@@ -13,12 +14,17 @@
 namespace strata::cpu {
 
 CpuBackend::CpuBackend(const CpuOptions& options)
-    : kv_type_(options.exact_f32 ? KvType::kF32 : KvType::kBF16),
+    : isa_(options.isa),
+      kv_type_(options.exact_f32 ? KvType::kF32 : KvType::kBF16),
       team_(options.num_threads),
       matmul_(options.isa, options.exact_f32, options.num_threads),
       attention_scratch_(options.num_threads, options.isa),
       sample_scratch_(options.num_threads, options.isa) {
   STRATA_CHECK(options.isa <= DetectIsa());
+}
+
+std::string CpuBackend::device() const {
+  return absl::StrCat(IsaName(isa_), ", ", team_.size(), " threads");
 }
 
 std::string CpuBackend::kv_format() const {

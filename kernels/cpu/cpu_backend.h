@@ -35,6 +35,7 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(const CpuOptions& options);
 
   std::string name() const override { return "cpu"; }
+  std::string device() const override;
   std::string kv_format() const override;
 
   std::unique_ptr<Matrix> Pack(const WeightView& view) override;
@@ -70,6 +71,7 @@ class CpuBackend final : public Backend {
   void Run(const HeadArgs& args, const Worker& worker);
   void Run(const SampleArgs& args, const Worker& worker);
 
+  const Isa isa_;
   const KvType kv_type_;
   ThreadTeam team_;
   WeightArena weights_;

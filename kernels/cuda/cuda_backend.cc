@@ -61,6 +61,11 @@ CudaBackend::~CudaBackend() {
   cudaStreamDestroy(stream_);
 }
 
+std::string CudaBackend::device() const {
+  return absl::StrCat("CUDA device 0, ", num_multiprocessors_,
+                      " multiprocessors");
+}
+
 std::unique_ptr<Matrix> CudaBackend::Pack(const WeightView& view) {
   if (view.cols % 32 != 0 && error_.ok()) {
     error_ = absl::UnimplementedError(

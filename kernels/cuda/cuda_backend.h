@@ -43,6 +43,7 @@ class CudaBackend final : public strata::Backend {
   ~CudaBackend() override;
 
   std::string name() const override { return "cuda"; }
+  std::string device() const override;
   std::string kv_format() const override { return "bf16"; }
 
   std::unique_ptr<Matrix> Pack(const WeightView& view) override;
