@@ -222,8 +222,8 @@ void Engine::RunStep() {
   if (!device_.ok()) return;
   const absl::Time begin = parts_.now();
   scheduler_.Plan(begin, &plan_);
-  if (plan_.empty()) return;
   RecordEvents();
+  if (plan_.empty()) return;
   int prompt_rows = 0;
   for (const BatchPlan::Chunk& chunk : plan_.chunks) {
     const Sequence& sequence = *chunk.sequence;
