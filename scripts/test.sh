@@ -58,7 +58,7 @@ cases_below() {
 }
 
 # Builds what only nvcc compiles, where it is: the server with its CUDA backend and
-# the kernels' tests for a GPU.  The tests above ran the same kernels on the CPU.
+# the programs of tests/gpu.  The tests above ran the same kernels on the CPU.
 build_cuda() {
   [[ -x /usr/local/cuda/bin/nvcc ]] || return 0
   say "Building with nvcc: the CUDA backend"
@@ -66,7 +66,7 @@ build_cuda() {
   mapfile -t tests < <(run_bazel query 'filter("_gpu$", //tests/kernels/cuda:all)' \
     --noshow_progress 2>/dev/null)
   run_bazel build --config=cuda --color=no --curses=no \
-    --show_progress_rate_limit=10 //server:strata_server "${tests[@]}"
+    --show_progress_rate_limit=10 //server:strata_server //tests/gpu:cuda_bench "${tests[@]}"
 }
 
 run_tests() {

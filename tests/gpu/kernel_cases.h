@@ -1,0 +1,19 @@
+#ifndef TESTS_GPU_KERNEL_CASES_H_
+#define TESTS_GPU_KERNEL_CASES_H_
+
+#include "tests/gpu/bench_shape.h"
+#include "tests/gpu/result_table.h"
+
+namespace strata {
+
+// Bytes per second, read and written, of a large copy on the device: the
+// bandwidth that other results are compared with.
+double MeasureCopy(const BenchShape& shape, const ResultTable& table);
+
+// Attention of one layer alone, over random pages in random order.
+void MeasureAttention(const BenchShape& shape, double copy_rate,
+                      const ResultTable& table);
+
+}  // namespace strata
+
+#endif  // TESTS_GPU_KERNEL_CASES_H_
