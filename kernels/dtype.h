@@ -19,6 +19,9 @@ enum class DType : uint8_t {
   kQ4_1,  // {f16 d; f16 m; uint8 q[16]}: w = d * nibble + m
 };
 
+// An f16 number (IEEE 754 binary16) as its bits.
+enum class F16 : uint16_t {};
+
 // Elements that are stored together: 1, or 32 for the quantised types.
 constexpr int BlockElements(DType type) {
   return type >= DType::kQ8_0 ? 32 : 1;

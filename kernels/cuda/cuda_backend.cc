@@ -67,9 +67,9 @@ std::string CudaBackend::device() const {
 }
 
 std::unique_ptr<Matrix> CudaBackend::Pack(const WeightView& view) {
-  if (view.cols % 32 != 0 && error_.ok()) {
+  if (view.cols % 16 != 0 && error_.ok()) {
     error_ = absl::UnimplementedError(
-        absl::StrCat("the CUDA backend takes matrices of a multiple of 32 "
+        absl::StrCat("the CUDA backend takes matrices of a multiple of 16 "
                      "columns, not of ",
                      view.cols));
   }
@@ -80,14 +80,14 @@ DeviceMatrix CudaBackend::ToDevice(const WeightView& view) {
   constexpr int64_t kPieceBytes = int64_t{16} << 20;
   const PackedFormat format = PackedFormatOf(view);
   std::byte* const data = NewMemory(view.rows * format.row_bytes);
-  auto* const scales = reinterpret_cast<Bf16*>(
+  auto* const scales = reinterpret_cast<F16*>(
       format.row_scales > 0
-          ? NewMemory(view.rows * format.row_scales * int64_t{sizeof(Bf16)})
+          ? NewMemory(view.rows * format.row_scales * int64_t{sizeof(F16)})
           : nullptr);
   const int64_t piece_rows =
       std::clamp<int64_t>(kPieceBytes / format.row_bytes, 1, view.rows);
   std::vector<std::byte> piece(piece_rows * format.row_bytes);
-  std::vector<Bf16> piece_scales(piece_rows * format.row_scales);
+  std::vector<F16> piece_scales(piece_rows * format.row_scales);
   for (int64_t row = 0; row < view.rows && error_.ok(); row += piece_rows) {
     const int64_t count = std::min(piece_rows, view.rows - row);
     PackRows(view, row, count, piece.data(), piece_scales.data());
@@ -96,7 +96,7 @@ DeviceMatrix CudaBackend::ToDevice(const WeightView& view) {
           "copying weights");
     if (scales == nullptr) continue;
     Latch(cudaMemcpy(scales + row * format.row_scales, piece_scales.data(),
-                     count * format.row_scales * sizeof(Bf16),
+                     count * format.row_scales * sizeof(F16),
                      cudaMemcpyHostToDevice),
           "copying weights");
   }

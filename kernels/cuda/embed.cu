@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kThreads) EmbedKernel(EmbedArgs args) {
   }
   constexpr int kGroups = kChunkWeights<kType> / 8;
   const uint4* weights = RowChunks<kType>(args.table, token);
-  const Bf16* scales = RowScales<kType>(args.table, token);
+  const F16* scales = RowScales<kType>(args.table, token);
   const int chunks = args.table.cols / kChunkWeights<kType>;
   for (int c = threadIdx.x; c < chunks; c += kThreads) {
     const uint4 chunk = weights[c];

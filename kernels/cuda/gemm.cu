@@ -12,7 +12,8 @@
 //   y [kM rows, kN outputs] += x [kM, 32] W^T
 //
 // over 32 columns at a time, in stages of shared memory.  bf16 comes by
-// cp.async; quantised weights by way of registers, scaled and rounded to bf16.
+// cp.async, zeros past the last column; quantised weights by way of registers,
+// scaled and rounded to bf16.
 // A warp has 32 outputs of a tile; of SwiGLU 16 of each matrix, so that a
 // thread holds both sums it needs.  The order of a sum depends on cols alone,
 // not on the shape of the tile.
@@ -69,7 +70,9 @@ class Loader {
     Fetch(0);
   }
 
-  __device__ int num_steps() const { return args_.w[0].cols / kStageCols; }
+  __device__ int num_steps() const {
+    return DivideUp(args_.w[0].cols, kStageCols);
+  }
 
   // Starts step `step`, the one after the last call's; one group of copies.
   __device__ void Start(int step) {
@@ -93,12 +96,11 @@ class Loader {
     Stage<S>& stage = stages_[step % S::kStages];
     for (int i = threadIdx.x; i < S::kM * kChunks; i += S::kThreads) {
       const int row = i / kChunks, chunk = i % kChunks;
-      const bool valid = first_row_ + row < args_.rows;
+      const int col = step * kStageCols + chunk * 8;
+      const int cols = args_.w[0].cols;
+      const bool valid = first_row_ + row < args_.rows && col < cols;
       const Bf16* from = args_.x;
-      if (valid) {
-        from += (first_row_ + row) * args_.w[0].cols + step * kStageCols +
-                chunk * 8;
-      }
+      if (valid) from += (first_row_ + row) * cols + col;
       CpAsync16(&stage.x[row][chunk * 8], from, valid);
     }
   }
@@ -110,8 +112,9 @@ class Loader {
       if (task >= kTasks) break;
       Bf16* to = &stage.w[task / kRowTasks][task % kRowTasks * kTaskWeights];
       if constexpr (!kIsQuantized) {
-        CpAsync16(to, chunks_[i] + step * kRowTasks + task % kRowTasks,
-                  valid_[i]);
+        const int chunk = step * kRowTasks + task % kRowTasks;
+        CpAsync16(to, chunks_[i] + chunk,
+                  valid_[i] && chunk * 8 < args_.w[0].cols);
       } else {
         for (int half = 0; half < 2; ++half) {
           float v[8];
@@ -142,7 +145,7 @@ class Loader {
   const int64_t first_row_;
   Stages<S>& stages_;
   const uint4* chunks_[kWeightChunks] = {};
-  const Bf16* scales_[kWeightChunks] = {};
+  const F16* scales_[kWeightChunks] = {};
   bool valid_[kWeightChunks] = {};
   uint4 raw_[kWeightChunks];
   float scale_[kWeightChunks];

@@ -27,7 +27,11 @@ constexpr unsigned kAllLanes = 0xffffffffu;
 
 // Where a row of the input keeps a chunk of 8 numbers: lanes that read every
 // second or fourth one, as quantised weights make them, find different banks.
+// That reorders four chunks at a time, so a row has room for a multiple.
 __device__ int ChunkAt(int chunk) { return chunk ^ (chunk / 8 % 4); }
+__host__ __device__ int RowChunksOfInput(int cols) {
+  return DivideUp(cols, 32) * 4;
+}
 
 // The sums of `sum` over the block, in a fixed order.  REQUIRES: called once.
 template <int kRows>
@@ -49,7 +53,7 @@ __device__ void BlockSums(float (&sum)[kRows]) {
 // norm(u) of the wanted rows to `x`.
 template <int kRows>
 __device__ void StageNorm(const ProductArgs& args, uint4* x) {
-  const int cols = args.w[0].cols, chunks = cols / 8;
+  const int cols = args.w[0].cols, x_chunks = RowChunksOfInput(cols);
   const float* u[kRows];
   bool zero[kRows];
   float sum[kRows] = {};
@@ -70,8 +74,8 @@ __device__ void StageNorm(const ProductArgs& args, uint4* x) {
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     const float scale = rsqrtf(sum[r] / cols + args.eps);
-    for (int c = threadIdx.x; c < chunks; c += kThreads) {
-      x[r * chunks + ChunkAt(c)] =
+    for (int c = threadIdx.x; c < cols / 8; c += kThreads) {
+      x[r * x_chunks + ChunkAt(c)] =
           zero[r] ? uint4{0, 0, 0, 0}
                   : NormalizedChunk(u[r] + 8 * c, args.norm + 8 * c, scale);
     }
@@ -85,8 +89,9 @@ __device__ void StageInput(const ProductArgs& args, uint4* x) {
     return;
   }
   const int chunks = args.w[0].cols / 8;
+  const int x_chunks = RowChunksOfInput(args.w[0].cols);
   for (int i = threadIdx.x; i < kRows * chunks; i += kThreads) {
-    x[i / chunks * chunks + ChunkAt(i % chunks)] =
+    x[i / chunks * x_chunks + ChunkAt(i % chunks)] =
         reinterpret_cast<const uint4*>(args.x)[i];
   }
 }
@@ -135,9 +140,10 @@ __device__ void MultiplyPair(const ProductArgs& args, const Output& a,
   const DeviceMatrix &wa = args.w[a.matrix], &wb = args.w[b.matrix];
   const uint4* rows[2] = {RowChunks<kType>(wa, a.index),
                           RowChunks<kType>(wb, b.index)};
-  const Bf16* scales[2] = {RowScales<kType>(wa, a.index),
-                           RowScales<kType>(wb, b.index)};
+  const F16* scales[2] = {RowScales<kType>(wa, a.index),
+                          RowScales<kType>(wb, b.index)};
   const int chunks = wa.cols / kChunkWeights<kType>;
+  const int x_chunks = RowChunksOfInput(wa.cols);
   for (int c = threadIdx.x % 32; c < chunks; c += 32 * kUnroll) {
     uint4 weights[kUnroll][2];
     float scale[kUnroll][2];
@@ -152,7 +158,7 @@ __device__ void MultiplyPair(const ProductArgs& args, const Output& a,
 #pragma unroll
     for (int j = 0; j < kUnroll; ++j) {
       if (c + 32 * j < chunks) {
-        AddChunk<kType>(weights[j], scale[j], x, wa.cols / 8, c + 32 * j, sum);
+        AddChunk<kType>(weights[j], scale[j], x, x_chunks, c + 32 * j, sum);
       }
     }
   }
@@ -212,7 +218,7 @@ __device__ void PrefetchRow(const DeviceMatrix& w, int row) {
 template <DType kType, int kRows>
 __global__ void __launch_bounds__(kThreads, kBlocksPerSm<kType, kRows>)
     GemvKernel(ProductArgs args) {
-  uint4* x = &DynamicShared<uint4>();  // [kRows][cols / 8]
+  uint4* x = &DynamicShared<uint4>();  // [kRows][RowChunksOfInput(cols)]
   const int warp = blockIdx.x * kWarps + threadIdx.x / 32;
   int pairs = NumTiles<2>(args);
   if (warp < pairs) {
@@ -247,7 +253,7 @@ cudaError_t LaunchRows(const ProductArgs& args, cudaStream_t stream) {
   return Launch<GemvKernel<kType, kRows>>(
       {.grid = dim3(blocks),
        .block = dim3(kThreads),
-       .smem_bytes = sizeof(Bf16) * kRows * args.w[0].cols,
+       .smem_bytes = sizeof(uint4) * kRows * RowChunksOfInput(args.w[0].cols),
        .stream = stream,
        .overlap = true},
       args);

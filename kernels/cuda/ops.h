@@ -28,9 +28,10 @@ struct DeviceMatrix {
   DType type = DType::kBF16;     // kBF16, kQ8_0, kQ4_0
   const void* data = nullptr;    // [rows, cols] bf16, int8, or nibbles (low: the
                                  // block's first 16 elements, high: its last 16)
-  const Bf16* scales = nullptr;  // [rows, cols / 32]; null for bf16
+  const F16* scales = nullptr;   // [rows, cols / 32]; null for bf16
   int rows = 0;                  // outputs
-  int cols = 0;                  // inputs, a multiple of 32
+  int cols = 0;                  // inputs, a multiple of 16; of 32 where
+                                 // quantised
 };
 
 // A step's rows, in device memory at addresses that stay from step to step.

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/check.h"
+#include "kernels/bf16.h"
 #include "kernels/cpu/dequantize.h"
-#include "kernels/cpu/half.h"
 
 namespace strata::cuda {
 namespace {
@@ -15,15 +15,13 @@ bool IsKept(DType type) { return type == DType::kQ8_0 || type == DType::kQ4_0; }
 // The quants of a row's blocks and their scales, apart.  The nibbles of a block
 // are already as DeviceMatrix has them.
 void SplitBlocks(const WeightView& view, int64_t row, std::byte* data,
-                 Bf16* scales) {
+                 F16* scales) {
   const int block_bytes = BlockBytes(view.type);
-  const int quant_bytes = block_bytes - int{sizeof(uint16_t)};
+  const int quant_bytes = block_bytes - int{sizeof(F16)};
   const std::byte* block = view.data + view.StoredRow(row) * view.RowBytes();
   for (int64_t b = 0; b < view.cols / 32; ++b, block += block_bytes) {
-    uint16_t half;
-    std::memcpy(&half, block, sizeof(half));
-    scales[b] = ToBf16(cpu::HalfToFloat(half));
-    std::memcpy(data + b * quant_bytes, block + sizeof(half), quant_bytes);
+    std::memcpy(scales + b, block, sizeof(F16));
+    std::memcpy(data + b * quant_bytes, block + sizeof(F16), quant_bytes);
   }
 }
 
@@ -47,7 +45,7 @@ PackedFormat PackedFormatOf(const WeightView& view) {
 }
 
 void PackRows(const WeightView& view, int64_t first, int64_t count,
-              std::byte* data, Bf16* scales) {
+              std::byte* data, F16* scales) {
   STRATA_CHECK(first >= 0 && count >= 0 && first + count <= view.rows);
   const PackedFormat format = PackedFormatOf(view);
   std::vector<float> values(IsKept(view.type) ? 0 : view.cols);

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/bf16.h"
 #include "kernels/dtype.h"
 
 // Weights of a file in the layout of DeviceMatrix (ops.h), made on the host row
@@ -20,12 +19,11 @@ struct PackedFormat {
 PackedFormat PackedFormatOf(const WeightView& view);
 
 // Packs rows first, ..., first + count - 1 of the matrix that `view` means
-// (view.StoredRow is applied).  Scales are rounded from f16 to bf16.
-// Thread-safe on other outputs.  REQUIRES: 0 <= first, first + count <=
-// view.rows.
+// (view.StoredRow is applied).  Thread-safe on other outputs.
+// REQUIRES: 0 <= first, first + count <= view.rows.
 void PackRows(const WeightView& view, int64_t first, int64_t count,
               std::byte* data,  // [count, row_bytes]
-              Bf16* scales);    // [count, row_scales]; null where that is 0
+              F16* scales);     // [count, row_scales]; null where that is 0
 
 }  // namespace strata::cuda
 

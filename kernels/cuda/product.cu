@@ -14,7 +14,8 @@ bool IsGemv(const ProductArgs& args) {
 bool IsValid(const ProductArgs& args) {
   for (const DeviceMatrix& w : args.w) {
     if (w.rows == 0) continue;
-    if (w.cols != args.w[0].cols || w.cols % 32 != 0) return false;
+    const int multiple = w.type == DType::kBF16 ? 16 : 32;
+    if (w.cols != args.w[0].cols || w.cols % multiple != 0) return false;
     if (w.type != DType::kBF16 && w.type != DType::kQ8_0 &&
         w.type != DType::kQ4_0) {
       return false;

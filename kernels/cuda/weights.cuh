@@ -2,6 +2,7 @@
 #define KERNELS_CUDA_WEIGHTS_CUH_
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include <cstdint>
 
@@ -19,6 +20,10 @@ inline constexpr int kChunkWeights = kType == DType::kBF16   ? 8
 
 __device__ inline float Widen(Bf16 v) {
   return __uint_as_float(uint32_t{static_cast<uint16_t>(v)} << 16);
+}
+
+__device__ inline float Widen(F16 v) {
+  return __half2float(__ushort_as_half(static_cast<uint16_t>(v)));
 }
 
 __device__ inline uint32_t PackBf16(float low, float high) {
@@ -70,13 +75,13 @@ __device__ const uint4* RowChunks(const DeviceMatrix& w, int64_t row) {
 
 // The scales of row `row`, one for 32 weights; null for bf16.
 template <DType kType>
-__device__ const Bf16* RowScales(const DeviceMatrix& w, int64_t row) {
+__device__ const F16* RowScales(const DeviceMatrix& w, int64_t row) {
   return kType == DType::kBF16 ? nullptr : w.scales + row * (w.cols / 32);
 }
 
 // The scale of chunk `chunk` of a row.
 template <DType kType>
-__device__ float ChunkScale(const Bf16* scales, int chunk) {
+__device__ float ChunkScale(const F16* scales, int chunk) {
   if constexpr (kType == DType::kBF16) return 1.0f;
   return Widen(scales[chunk * kChunkWeights<kType> / 32]);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cuda/ops.h"
+#include "tests/kernels/cpu/weights.h"
 #include "tests/testing/device_array.h"
 
 namespace strata::cuda {
@@ -24,7 +25,7 @@ class DeviceWeights {
     return DeviceWeights(
         type, rows, cols,
         std::vector<std::byte>(NumBytes(type, rows, cols), std::byte{0xff}),
-        std::vector<Bf16>(NumScales(type, rows, cols), Bf16{0xffff}));
+        std::vector<F16>(NumScales(type, rows, cols), F16{0xffff}));
   }
 
   DeviceMatrix matrix() const {
@@ -41,7 +42,8 @@ class DeviceWeights {
       std::memcpy(&v, &data_[i * 2], 2);
       return ToFloat(v);
     }
-    const float d = ToFloat(scales_[i / 32]);
+    const auto d =
+        static_cast<float>(HalfValue(static_cast<uint16_t>(scales_[i / 32])));
     if (type_ == DType::kQ8_0) return d * static_cast<int8_t>(data_[i]);
     const int pair = static_cast<int>(data_[i / 32 * 16 + i % 16]);
     return d * ((i % 32 < 16 ? pair & 15 : pair >> 4) - 8);
@@ -49,7 +51,7 @@ class DeviceWeights {
 
  private:
   DeviceWeights(DType type, int rows, int cols, std::vector<std::byte> data,
-                std::vector<Bf16> scales)
+                std::vector<F16> scales)
       : type_(type),
         rows_(rows),
         cols_(cols),
@@ -81,11 +83,14 @@ class DeviceWeights {
     }
     return data;
   }
-  static std::vector<Bf16> RandomScales(DType type, int rows, int cols,
-                                        std::mt19937_64& random) {
+  // Of all sizes that count beside each other, with all the bits of an f16; the
+  // first is subnormal.
+  static std::vector<F16> RandomScales(DType type, int rows, int cols,
+                                       std::mt19937_64& random) {
     std::uniform_real_distribution<float> scale(0.005f, 0.05f);
-    std::vector<Bf16> scales(NumScales(type, rows, cols));
-    for (Bf16& d : scales) d = ToBf16(scale(random));
+    std::vector<F16> scales(NumScales(type, rows, cols));
+    for (F16& d : scales) d = F16{TruncateToHalf(scale(random))};
+    scales[0] = F16{0x0155};
     return scales;
   }
 
@@ -93,9 +98,9 @@ class DeviceWeights {
   int rows_;
   int cols_;
   std::vector<std::byte> data_;
-  std::vector<Bf16> scales_;
+  std::vector<F16> scales_;
   DeviceArray<std::byte> device_data_;
-  DeviceArray<Bf16> device_scales_;
+  DeviceArray<F16> device_scales_;
 };
 
 }  // namespace strata::cuda

@@ -260,6 +260,19 @@ TEST(ProductTest, RowsTooLongForSharedMemory) {
   Check({1, {3}, 16416}, {.norm = true}, 2);
 }
 
+// Whose last stage or slice, and reordered chunks, are only half there.
+TEST(ProductTest, ColumnsThatAreNoMultipleOf32) {
+  for (const bool norm : {false, true}) {
+    for (const Shape& shape :
+         {Shape{1, {5}, 16}, Shape{4, {33, 2}, 144}, Shape{3, {7}, 208},
+          Shape{5, {33, 31, 1}, 16}, Shape{8, {3}, 1328}, Shape{16, {17}, 80},
+          Shape{17, {33, 31, 1}, 16}, Shape{33, {7}, 496}, Shape{65, {1}, 176},
+          Shape{130, {129, 5}, 80}}) {
+      Check(shape, {.norm = norm});
+    }
+  }
+}
+
 TEST(ProductTest, AddsWithBias) {
   ForEachShape([](const Shape& shape) {
     Check(shape, {.then = Then::kAdd, .bias = true});
@@ -357,8 +370,11 @@ TEST(ProductTest, MatricesOfSeveralTypes) {
 
 TEST(ProductTest, WrongShapesAreRefused) {
   ProductArgs args = {.rows = 1};
-  args.w[0] = {.rows = 8, .cols = 48};  // no multiple of 32
+  args.w[0] = {.rows = 8, .cols = 40};  // no multiple of 16
   EXPECT_EQ(Product(args, nullptr), cudaErrorInvalidValue);
+  args.w[0] = {.type = DType::kQ8_0, .rows = 8, .cols = 48};  // nor of 32
+  EXPECT_EQ(Product(args, nullptr), cudaErrorInvalidValue);
+  args.w[0].type = DType::kBF16;
   args.w[0].cols = 64;
   args.w[1] = {.rows = 8, .cols = 96};
   EXPECT_EQ(Product(args, nullptr), cudaErrorInvalidValue);
