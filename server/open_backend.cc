@@ -20,7 +20,7 @@ std::unique_ptr<Backend> OpenCpuBackend(const ServerOptions& options) {
 absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(
     const ServerOptions& options, Logger* logger) {
   if (options.backend == "cpu") return OpenCpuBackend(options);
-  absl::StatusOr<std::unique_ptr<Backend>> cuda = OpenCudaBackend();
+  absl::StatusOr<std::unique_ptr<Backend>> cuda = OpenCudaBackend(logger);
   if (options.backend == "cuda") {
     if (cuda.ok()) return cuda;
     return absl::Status(

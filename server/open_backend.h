@@ -16,8 +16,9 @@ namespace strata {
 absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(
     const ServerOptions& options, Logger* logger);
 
-// UNIMPLEMENTED: built without CUDA.  UNAVAILABLE: no driver or device.
-absl::StatusOr<std::unique_ptr<Backend>> OpenCudaBackend();
+// UNIMPLEMENTED: built without CUDA.  UNAVAILABLE: no driver or device.  A line
+// in the log says why where cuBLASLt is not used.
+absl::StatusOr<std::unique_ptr<Backend>> OpenCudaBackend(Logger* logger);
 
 }  // namespace strata
 

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/backend.h"
 #include "kernels/cuda/device_memory.h"
+#include "kernels/cuda/gemm_library.h"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/step_upload.h"
 
@@ -41,6 +42,12 @@ class CudaBackend final : public strata::Backend {
   // Opens device 0.  UNAVAILABLE: there is no driver or no device.
   static absl::StatusOr<std::unique_ptr<CudaBackend>> Create();
   ~CudaBackend() override;
+
+  // From now on `library` multiplies what is launched at once: bf16 weights and
+  // more than kMaxSmallRows rows, but for the gated MLP's.
+  void UseLibrary(std::unique_ptr<GemmLibrary> library) {
+    library_ = std::move(library);
+  }
 
   std::string name() const override { return "cuda"; }
   std::string device() const override;
@@ -113,7 +120,13 @@ class CudaBackend final : public strata::Backend {
   void Lower(const HeadArgs& args);
   void Lower(const strata::SampleArgs& args);
 
-  void LowerProduct(ProductArgs args, int64_t row_ids, int64_t any);
+  // Only the first `num_matrices` of args.w are wanted, as far as the host
+  // knows; the device knows it by `any`.
+  void LowerProduct(ProductArgs args, int num_matrices, int64_t row_ids,
+                    int64_t any);
+  bool IsForLibrary(const ProductArgs& args) const;
+  // Returns false if the library does not take it.
+  bool LibraryProduct(ProductArgs args, int num_matrices);
   int Upload(const Step& step);  // returns its index in steps_
   void UploadTables(const Step& step, UploadedStep* uploaded);
   // Returns the first element of the lists and the blocks from slot to slot.
@@ -136,6 +149,7 @@ class CudaBackend final : public strata::Backend {
 
   const cudaStream_t stream_;
   const int num_multiprocessors_;
+  std::unique_ptr<GemmLibrary> library_;  // or null
   absl::Status error_;  // the first one; permanent
 
   std::vector<DeviceBuffer> memory_;  // weights and floats

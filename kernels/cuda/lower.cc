@@ -55,14 +55,35 @@ void CudaBackend::Lower(const strata::EmbedArgs& args) {
   });
 }
 
-void CudaBackend::LowerProduct(ProductArgs args, int64_t row_ids, int64_t any) {
+void CudaBackend::LowerProduct(ProductArgs args, int num_matrices,
+                               int64_t row_ids, int64_t any) {
   NeedScratch(&product_, ProductScratchBytes(args));
+  const bool is_for_library = IsForLibrary(args);
   launches_.push_back([=, this]() mutable {
     if (row_ids != kNoRowIds) args.row_ids = upload_.At<int32_t>(row_ids);
     if (any != kNoRowIds) args.any = upload_.At<int32_t>(any);
     args.scratch = product_.data();
+    if (is_for_library && LibraryProduct(args, num_matrices)) {
+      return cudaSuccess;
+    }
     return cuda::Product(args, stream_);
   });
+}
+
+bool CudaBackend::IsForLibrary(const ProductArgs& args) const {
+  if (library_ == nullptr || only_decodes_ || args.rows <= kMaxSmallRows) {
+    return false;
+  }
+  return args.then != ProductArgs::Then::kSwiGlu &&
+         std::all_of(std::begin(args.w), std::end(args.w),
+                     [](const DeviceMatrix& w) {
+                       return w.rows == 0 || w.type == DType::kBF16;
+                     });
+}
+
+bool CudaBackend::LibraryProduct(ProductArgs args, int num_matrices) {
+  return cuda::NormInput(&args, stream_) == cudaSuccess &&
+         library_->Product(args, num_matrices, stream_);
 }
 
 void CudaBackend::Lower(const QkvArgs& args) {
@@ -89,7 +110,7 @@ void CudaBackend::Lower(const QkvArgs& args) {
   product.bias[1] = args.bk;
   product.bias[2] = args.bv;
   product.y = reinterpret_cast<float*>(qkv_.data());
-  LowerProduct(product, kNoRowIds, any_at);
+  LowerProduct(product, args.kv_rows.empty() ? 1 : 3, kNoRowIds, any_at);
 
   const bool all = only_decodes_ || IsIdentity(args.q_rows, rows);
   const int64_t q_floats =
@@ -181,7 +202,7 @@ void CudaBackend::Lower(const LinearArgs& args) {
   product.then =
       args.accumulate ? ProductArgs::Then::kAdd : ProductArgs::Then::kStore;
   product.y = args.y;
-  LowerProduct(product, kNoRowIds, kNoRowIds);
+  LowerProduct(product, 1, kNoRowIds, kNoRowIds);
 }
 
 void CudaBackend::Lower(const GatedMlpArgs& args) {
@@ -193,7 +214,7 @@ void CudaBackend::Lower(const GatedMlpArgs& args) {
   product.w[1] = PackedMatrix::Of(args.up);
   product.then = ProductArgs::Then::kSwiGlu;
   product.z = reinterpret_cast<Bf16*>(args.y);
-  LowerProduct(product, kNoRowIds, kNoRowIds);
+  LowerProduct(product, 2, kNoRowIds, kNoRowIds);
 }
 
 void CudaBackend::Lower(const strata::GatherArgs& args) {
@@ -217,7 +238,7 @@ void CudaBackend::Lower(const HeadArgs& args) {
                          .rows = rows};
   product.w[0] = PackedMatrix::Of(args.w);
   product.y = args.logits;
-  LowerProduct(product, upload_.Append(args.row_ids, rows, -1), kNoRowIds);
+  LowerProduct(product, 1, upload_.Append(args.row_ids, rows, -1), kNoRowIds);
 }
 
 void CudaBackend::Lower(const strata::SampleArgs& args) {

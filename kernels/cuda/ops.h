@@ -125,6 +125,9 @@ struct ProductArgs {
 };
 cudaError_t Product(const ProductArgs& args, cudaStream_t stream);
 int64_t ProductScratchBytes(const ProductArgs& args);
+// The norm that Product begins with above kMaxGemvRows rows: args->x is given
+// afterwards.
+cudaError_t NormInput(ProductArgs* args, cudaStream_t stream);
 
 // What follows the product of Q, K and V, on each head: norm, rotation, and K and
 // V into the cache where the row's strategy has the layer as a leader.

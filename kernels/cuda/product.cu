@@ -32,24 +32,27 @@ int64_t ProductScratchBytes(const ProductArgs& args) {
   return int64_t{args.rows} * args.w[0].cols * sizeof(Bf16);
 }
 
+cudaError_t NormInput(ProductArgs* args, cudaStream_t stream) {
+  if (args->x != nullptr) return cudaSuccess;
+  Bf16* y = static_cast<Bf16*>(args->scratch);
+  args->x = y;
+  return Norm({.x = args->u,
+               .row_ids = args->row_ids,
+               .rows = args->rows,
+               .dim = args->w[0].cols,
+               .weight = args->norm,
+               .eps = args->eps,
+               .y = y},
+              stream);
+}
+
 cudaError_t Product(const ProductArgs& args, cudaStream_t stream) {
   if (!IsValid(args)) return cudaErrorInvalidValue;
   if (args.rows == 0) return cudaSuccess;
   if (IsGemv(args)) return Gemv(args, stream);
   ProductArgs normalized = args;
-  if (args.x == nullptr) {
-    Bf16* y = static_cast<Bf16*>(args.scratch);
-    const cudaError_t error = Norm({.x = args.u,
-                                    .row_ids = args.row_ids,
-                                    .rows = args.rows,
-                                    .dim = args.w[0].cols,
-                                    .weight = args.norm,
-                                    .eps = args.eps,
-                                    .y = y},
-                                   stream);
-    if (error != cudaSuccess) return error;
-    normalized.x = y;
-  }
+  const cudaError_t error = NormInput(&normalized, stream);
+  if (error != cudaSuccess) return error;
   return args.rows <= kMaxSmallRows ? SmallProduct(normalized, stream)
                                     : Gemm(normalized, stream);
 }

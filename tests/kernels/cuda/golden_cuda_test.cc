@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/gemm_library.h"
+#include "tests/testing/device_array.h"
 #include "tests/testing/golden.h"
 #include "tests/testing/tiny_engine.h"
 
@@ -135,6 +137,65 @@ TEST_P(GoldenCudaTest, DemotionsAreThoseOfPyTorch) {
   EXPECT_LE(sum / count, 0.2);
   // x and its gathered copy may have changed places: one graph for each.
   EXPECT_LE(backend_->num_graphs(), 2);
+}
+
+// Stands in for a library of products: it does them by Product, with `any` as
+// the host says.
+class FakeLibrary final : public cuda::GemmLibrary {
+ public:
+  struct Calls {
+    int of_one_matrix = 0;
+    int of_three = 0;
+  };
+  FakeLibrary(Calls* calls, bool takes) : calls_(calls), takes_(takes) {}
+
+  bool Product(const cuda::ProductArgs& args, int num_matrices,
+               cudaStream_t stream) override {
+    EXPECT_NE(args.x, nullptr);
+    EXPECT_GT(args.rows, cuda::kMaxSmallRows);
+    EXPECT_NE(args.then, cuda::ProductArgs::Then::kSwiGlu);
+    ++(num_matrices == 3 ? calls_->of_three : calls_->of_one_matrix);
+    cuda::ProductArgs wanted = args;
+    wanted.any = num_matrices == 3 ? one_.get() : zero_.get();
+    return takes_ && cuda::Product(wanted, stream) == cudaSuccess;
+  }
+
+ private:
+  Calls* const calls_;
+  const bool takes_;
+  const DeviceArray<int32_t> zero_{std::vector<int32_t>{0}};
+  const DeviceArray<int32_t> one_{std::vector<int32_t>{1}};
+};
+
+// The products of a prompt but for the first of an MLP, K and V only where a
+// layer leads; what the library does not take is done without it.
+TEST_P(GoldenCudaTest, ALibraryMultipliesPrompts) {
+  const Golden golden(GetParam());
+  const auto score = [&](const TinyEngine& tiny) {
+    Request request(tiny.Strategy("every=2"));
+    request.kind = Request::Kind::kScore;
+    request.prompt = golden.prompt();
+    EXPECT_TRUE(FitRequest(tiny.engine->limits(), {}, &request).ok());
+    return tiny.Run(request)->Get(0);
+  };
+  const auto want = score(MakeCuda());
+  const nlohmann::json& plan = golden.json["plans"]["every=2"];
+  const int layers = static_cast<int>(plan["source"].size());
+  const int leaders = plan["num_leaders"];
+  for (const bool takes : {true, false}) {
+    SCOPED_TRACE(takes);
+    FakeLibrary::Calls calls;
+    const TinyEngine tiny = MakeCuda();
+    backend_->UseLibrary(std::make_unique<FakeLibrary>(&calls, takes));
+    const auto got = score(tiny);
+    ASSERT_EQ(got.logprobs.size(), want.logprobs.size());
+    for (size_t i = 0; i < got.logprobs.size(); ++i) {
+      EXPECT_EQ(got.logprobs[i].logprob, want.logprobs[i].logprob) << i;
+    }
+    EXPECT_EQ(calls.of_three, leaders);
+    // Q where a layer does not lead, the attention's output, down; the head.
+    EXPECT_EQ(calls.of_one_matrix, layers - leaders + 2 * layers + 1);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenCudaTest, testing::ValuesIn(kModels));
