@@ -150,7 +150,7 @@ class CudaBackend final : public strata::Backend {
   const cudaStream_t stream_;
   const int num_multiprocessors_;
   std::unique_ptr<GemmLibrary> library_;  // or null
-  absl::Status error_;  // the first one; permanent
+  absl::Status error_;                    // the first one; permanent
 
   std::vector<DeviceBuffer> memory_;  // weights and floats
   absl::flat_hash_map<const std::byte*, DeviceMatrix> tables_;  // of Embed
