@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "kernels/cuda/cuda_backend.h"
+#include "tests/gpu/bench_backend.h"
 #include "tests/gpu/kernel_cases.h"
 #include "tests/gpu/model_cases.h"
 
@@ -29,19 +29,20 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  auto backend = strata::cuda::CudaBackend::Create();
-  if (!backend.ok()) {
+  auto opened = strata::OpenBenchBackend();
+  if (!opened.ok()) {
     std::fprintf(stderr, "cuda_bench: %s\n",
-                 backend.status().ToString().c_str());
+                 opened.status().ToString().c_str());
     return 1;
   }
   const strata::BenchShape shape =
       is_tiny ? strata::TinyShape() : strata::Qwen3Shape();
-  std::printf("%s\n\n", (*backend)->device().c_str());
+  std::printf("%s; %s\n\n", opened->backend->device().c_str(),
+              opened->gemm.c_str());
   const strata::ResultTable table(json);
   const double copy_rate = MeasureCopy(shape, table);
   MeasureAttention(shape, copy_rate, table);
-  strata::ModelBench model(shape, *std::move(backend), copy_rate, table);
+  strata::ModelBench model(shape, std::move(opened->backend), copy_rate, table);
   model.MeasureDecoding();
   model.MeasurePrompts();
   model.MeasureHost();

@@ -1,0 +1,15 @@
+#include <utility>
+
+#include "base/check.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "tests/gpu/bench_backend.h"
+
+namespace strata {
+
+absl::StatusOr<BenchBackend> OpenBenchBackend() {
+  STRATA_ASSIGN_OR_RETURN(std::unique_ptr<cuda::CudaBackend> backend,
+                          cuda::CudaBackend::Create());
+  return BenchBackend{std::move(backend), "own kernels for prompts"};
+}
+
+}  // namespace strata
