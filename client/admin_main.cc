@@ -16,7 +16,8 @@ ABSL_FLAG(bool, recompute, false,
           "again under it");
 ABSL_FLAG(std::optional<bool>, demote_under_pressure, std::nullopt,
           "policy: whether requests with a floor are switched to it when "
-          "memory runs out");
+          "memory runs out; those that can never fit otherwise start at it all "
+          "the same");
 ABSL_FLAG(std::optional<double>, pressure_threshold, std::nullopt,
           "policy: part of the KV pool, above 0 to 1, from which on memory "
           "counts as running out");

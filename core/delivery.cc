@@ -136,6 +136,12 @@ void Delivery::RecordAdmission(Sequence* sequence) {
   table_->SetRunning(live, true);
   table_->SetLabel(live, sequence->strategy_label);
   const Request& request = live->request;
+  const bool is_first = sequence->num_preemptions == 0;
+  if (is_first && sequence->switches.empty() && request.floor.has_value() &&
+      sequence->path.first() == *request.floor &&
+      !(request.strategy == *request.floor)) {
+    metrics_->RecordFloorStart();
+  }
   if (live->looked_up || request.bypass_prefix_cache ||
       request.kind == Request::Kind::kScore) {
     return;

@@ -51,7 +51,9 @@ Engine::Engine(const Options& options, Parts parts)
       scheduler_(options.scheduler, &pool_),
       meter_(options.page_bytes, parts_.strategies),
       delivery_(&scheduler_, &table_, &meter_, parts_.metrics,
-                options.page_bytes) {}
+                options.page_bytes) {
+  scheduler_.SetPolicy(options.pressure);
+}
 
 Engine::~Engine() { Drain(absl::ZeroDuration()); }
 

@@ -41,6 +41,7 @@ class Engine {
  public:
   struct Options {
     Scheduler::Options scheduler;
+    PressurePolicy pressure = {};   // until SetPolicy
     int max_queued_requests = 256;  // waiting ones; 0: none may wait
     int max_model_len = 0;          // positions of a sequence
     int64_t num_pages = 0;          // of the backend's slab

@@ -34,6 +34,7 @@ class StrategyPath {
   // leaders are then a subset.  REQUIRES: a floor, if at_floor.
   StrategyPath(const Request& request, bool at_floor);
 
+  const SharingStrategy& first() const { return steps_[0].strategy; }
   const SharingStrategy& strategy() const { return steps_[current_].strategy; }
   int label() const { return steps_[current_].label; }
   // Where the current strategy ends, or kNever.

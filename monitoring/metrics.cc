@@ -92,6 +92,10 @@ void Metrics::RecordSwitch(SwitchCause cause, int64_t freed_bytes) {
   server.freed_bytes[i]->Increment(static_cast<double>(freed_bytes));
 }
 
+void Metrics::RecordFloorStart() {
+  series_->server_series.floor_starts->Increment();
+}
+
 void Metrics::RecordPreemption() {
   series_->server_series.preemptions->Increment();
   series_->vllm_series.preemptions->Increment();

@@ -87,6 +87,8 @@ class Metrics {
   // REQUIRES: freed_bytes >= 0.
   enum class SwitchCause { kClient, kPlanned, kPressure };
   void RecordSwitch(SwitchCause cause, int64_t freed_bytes);
+  // A sequence was admitted under its request's floor instead of its strategy.
+  void RecordFloorStart();
   // A sequence lost its pages to others and will be recomputed.
   void RecordPreemption();
   // A sequence was admitted for the first time: of the `queried` tokens of its

@@ -119,8 +119,10 @@ StrategySeries::StrategySeries(const SeriesMaker& strata,
         "request_finished_total", "Requests that ended, by reason.",
         With(labels, "finished_reason", kFinishNames[i]));
   }
-  prompt_tokens =
-      strata.Counter("prompt_tokens_total", "Prompt tokens run.", labels);
+  prompt_tokens = strata.Counter(
+      "prompt_tokens_total",
+      "Prompt tokens of requests whose prompt was run, cached ones included.",
+      labels);
   generated_tokens =
       strata.Counter("generation_tokens_total", "Tokens generated.", labels);
   prefix_queries =
@@ -162,6 +164,10 @@ ServerSeries::ServerSeries(const SeriesMaker& strata,
         "strategy_switch_freed_bytes_total",
         "KV bytes that changes of strategy gave back, by cause.", labels);
   }
+  floor_starts = strata.Counter(
+      "floor_starts_total",
+      "Sequences admitted under their request's floor instead of its strategy; "
+      "a change of strategy it is not.");
   preemptions = strata.Counter("preemptions_total", kPreemptionsHelp);
   kv_bytes[kKvUsed] = nullptr;
   for (int i = 0; i < kNumKvStates; ++i) {
@@ -179,8 +185,9 @@ ServerSeries::ServerSeries(const SeriesMaker& strata,
   waiting = strata.Gauge("requests_waiting", "Requests that wait.");
   kv_usage = strata.Gauge("kv_cache_usage_ratio",
                           "Share of the KV pool used or reserved, 0 to 1.");
-  prompt_rate = strata.Gauge("prompt_tokens_per_second",
-                             "Prompt tokens run, over the last 10 s.");
+  prompt_rate = strata.Gauge(
+      "prompt_tokens_per_second",
+      "Prompt tokens run, over the last 10 s; cached ones are not.");
   generated_rate = strata.Gauge("generation_tokens_per_second",
                                 "Tokens generated, over the last 10 s.");
   last_step = strata.Gauge("engine_last_step_timestamp_seconds",
@@ -208,7 +215,9 @@ VllmSeries::VllmSeries(const SeriesMaker& vllm, const Metrics::Config& config) {
         vllm.Counter("request_success_total", "Requests that ended, by reason.",
                      {{"finished_reason", kVllmFinishNames[i]}});
   }
-  prompt_tokens = vllm.Counter("prompt_tokens_total", "Prompt tokens run.");
+  prompt_tokens = vllm.Counter(
+      "prompt_tokens_total",
+      "Prompt tokens of requests whose prompt was run, cached ones included.");
   generated_tokens =
       vllm.Counter("generation_tokens_total", "Tokens generated.");
   preemptions = vllm.Counter("num_preemptions_total", kPreemptionsHelp);

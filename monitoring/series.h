@@ -65,6 +65,7 @@ struct ServerSeries {
   std::array<prometheus::Counter*, kNumRejections> rejected;
   std::array<prometheus::Counter*, kNumSwitchCauses> switches;
   std::array<prometheus::Counter*, kNumSwitchCauses> freed_bytes;
+  prometheus::Counter* floor_starts;
   prometheus::Counter* preemptions;
   // By state; null for kKvUsed, which is by strategy.
   std::array<prometheus::Gauge*, kNumKvStates> kv_bytes;

@@ -48,6 +48,12 @@ ABSL_FLAG(std::string, admission, "reserve",
           "when a request starts: reserve: once the pool can hold it until its "
           "end; optimistic: once it can hold its prompt, and what does not fit "
           "later is pre-empted and recomputed");
+ABSL_FLAG(bool, demote_under_pressure, true,
+          "switch requests with a floor to it when memory runs out; those that "
+          "can never fit otherwise start at it all the same");
+ABSL_FLAG(double, pressure_threshold, 0.9,
+          "part of the KV pool, above 0 to 1, from which on memory counts as "
+          "running out");
 ABSL_FLAG(int, max_queued_requests, 256,
           "requests that may wait; the next one is refused");
 ABSL_FLAG(int, max_message_mib, 64, "largest gRPC message, in MiB");
@@ -64,13 +70,29 @@ namespace {
 
 // In the order of --help.
 constexpr const char* kFlags[] = {
-    "model",         "served_model_name",   "host",
-    "grpc_port",     "http_port",           "backend",
-    "threads",       "precision",           "kv_memory",
-    "page_tokens",   "max_sequences",       "max_batched_tokens",
-    "max_model_len", "default_strategy",    "strategies",
-    "admission",     "max_queued_requests", "max_message_mib",
-    "drain_timeout", "reflection",          "log_format",
+    "model",
+    "served_model_name",
+    "host",
+    "grpc_port",
+    "http_port",
+    "backend",
+    "threads",
+    "precision",
+    "kv_memory",
+    "page_tokens",
+    "max_sequences",
+    "max_batched_tokens",
+    "max_model_len",
+    "default_strategy",
+    "strategies",
+    "admission",
+    "demote_under_pressure",
+    "pressure_threshold",
+    "max_queued_requests",
+    "max_message_mib",
+    "drain_timeout",
+    "reflection",
+    "log_format",
     "config",
 };
 
@@ -183,6 +205,8 @@ absl::StatusOr<ServerOptions> OptionsFromFlags(const std::vector<char*>& argv) {
       OfFlag("strategies",
              ParseNamedStrategies(absl::GetFlag(FLAGS_strategies))));
   options.admission = absl::GetFlag(FLAGS_admission);
+  options.demote_under_pressure = absl::GetFlag(FLAGS_demote_under_pressure);
+  options.pressure_threshold = absl::GetFlag(FLAGS_pressure_threshold);
   options.max_queued_requests = absl::GetFlag(FLAGS_max_queued_requests);
   options.max_message_mib = absl::GetFlag(FLAGS_max_message_mib);
   options.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);

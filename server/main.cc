@@ -56,7 +56,10 @@ void LogRequest(const RequestLog& log, Logger* logger) {
                 {"strategy", log.strategy},
                 {"n", if_accepted(log.num_sequences)},
                 {"prompt_tokens", if_accepted(log.prompt_tokens)},
+                {"cached_tokens", if_accepted(log.cached_tokens)},
                 {"generated_tokens", if_accepted(log.generated_tokens)},
+                {"switches", if_accepted(log.num_switches)},
+                {"preemptions", if_accepted(log.num_preemptions)},
                 {"kv_bytes", is_whole ? std::optional(log.kv_bytes_of_ended)
                                       : std::nullopt},
                 {"queue_seconds", log.queue_seconds},

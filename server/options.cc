@@ -80,6 +80,9 @@ absl::Status ServerOptions::Validate() const {
   STRATA_RETURN_IF_ERROR(CheckRange("max_model_len", max_model_len, 0, kAny));
   STRATA_RETURN_IF_ERROR(
       CheckOneOf("admission", admission, {"reserve", "optimistic"}));
+  if (!(pressure_threshold > 0 && pressure_threshold <= 1)) {
+    return Refuse("pressure_threshold", pressure_threshold, "above 0 to 1");
+  }
   STRATA_RETURN_IF_ERROR(
       CheckRange("max_queued_requests", max_queued_requests, 0, kAny));
   STRATA_RETURN_IF_ERROR(

@@ -32,6 +32,8 @@ struct ServerOptions {
   // Name and spec, in the order given.
   std::vector<std::pair<std::string, std::string>> strategies;
   std::string admission = "reserve";  // reserve, optimistic
+  bool demote_under_pressure = true;
+  double pressure_threshold = 0.9;  // of the KV pool, in (0, 1]
   int max_queued_requests = 256;
   int max_message_mib = 64;
   absl::Duration drain_timeout = absl::Seconds(30);

@@ -22,6 +22,9 @@ void AddUsage(const Usage& usage, RequestLog* log) {
     log->decode_seconds = usage.decode_seconds;
   }
   ++log->num_ended;
+  log->cached_tokens += usage.cached_tokens;
+  log->num_switches += static_cast<int>(usage.switches.size());
+  log->num_preemptions += usage.preemptions;
   log->strategy = usage.strategy;
   log->kv_bytes_of_ended += usage.kv_bytes;
 }

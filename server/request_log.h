@@ -28,6 +28,10 @@ struct RequestLog {
   std::optional<double> queue_seconds;
   std::optional<double> prefill_seconds;
   std::optional<double> decode_seconds;
+  // Of the sequences that ended by themselves, summed.
+  int cached_tokens = 0;
+  int num_switches = 0;
+  int num_preemptions = 0;
   int num_ended = 0;              // sequences, by themselves
   int64_t kv_bytes_of_ended = 0;  // the sum of what each held at its largest
   absl::Duration total;           // arrival to end of stream

@@ -9,8 +9,8 @@
 
 namespace strata::cuda {
 
-// Memory of the device, or pinned memory of the host, that grows and then stays.
-// Owns it.  A failed allocation is latched in error().
+// Memory of the device, or pinned memory of the host, that grows and then
+// stays. Owns it.  A failed allocation is latched in error().
 template <bool kPinned>
 class Buffer {
  public:

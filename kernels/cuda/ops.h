@@ -8,11 +8,12 @@
 #include "kernels/bf16.h"
 #include "kernels/dtype.h"
 
-// The operations of kernels/ops.h on device memory, as kernels/cuda/cuda_backend
-// composes them.  Each enqueues on `stream` and returns how the launch went; the
-// run's own errors come at a later sync.  All pointers are to device memory and
-// aligned to 16 bytes.  Nothing depends on values that the host must know first,
-// so that a step captured once serves every mix of strategies (facts: DESIGN 4).
+// The operations of kernels/ops.h on device memory, as
+// kernels/cuda/cuda_backend composes them.  Each enqueues on `stream` and
+// returns how the launch went; the run's own errors come at a later sync.  All
+// pointers are to device memory and aligned to 16 bytes.  Nothing depends on
+// values that the host must know first, so that a step captured once serves
+// every mix of strategies (facts: DESIGN 4).
 //
 // Every operation gives the same bits for a row whatever other rows there are,
 // as long as the number of rows falls into the same regime (kMaxGemvRows,
@@ -25,25 +26,25 @@ inline constexpr int kMaxSmallRows = 16;
 // Weights [rows, cols]: bf16 row-major, or blocks of Q8_0, Q4_0 as in
 // kernels/dtype.h with quants and scales apart, so that both load aligned.
 struct DeviceMatrix {
-  DType type = DType::kBF16;     // kBF16, kQ8_0, kQ4_0
-  const void* data = nullptr;    // [rows, cols] bf16, int8, or nibbles (low: the
-                                 // block's first 16 elements, high: its last 16)
-  const F16* scales = nullptr;   // [rows, cols / 32]; null for bf16
-  int rows = 0;                  // outputs
-  int cols = 0;                  // inputs, a multiple of 16; of 32 where
-                                 // quantised
+  DType type = DType::kBF16;    // kBF16, kQ8_0, kQ4_0
+  const void* data = nullptr;   // [rows, cols] bf16, int8, or nibbles (low: the
+                                // block's first 16 elements, high: its last 16)
+  const F16* scales = nullptr;  // [rows, cols / 32]; null for bf16
+  int rows = 0;                 // outputs
+  int cols = 0;                 // inputs, a multiple of 16; of 32 where
+                                // quantised
 };
 
 // A step's rows, in device memory at addresses that stay from step to step.
 struct DeviceStep {
-  int rows = 0;                           // of the launch; some may be padding
-  const int32_t* positions = nullptr;     // [rows], -1: padding
-  const int32_t* strategies = nullptr;    // [rows], row of slot_of
-  const int64_t* tables = nullptr;        // [rows], first element of its page
-                                          // table in `pages`
+  int rows = 0;                            // of the launch; some may be padding
+  const int32_t* positions = nullptr;      // [rows], -1: padding
+  const int32_t* strategies = nullptr;     // [rows], row of slot_of
+  const int64_t* tables = nullptr;         // [rows], first element of its page
+                                           // table in `pages`
   const int32_t* table_strides = nullptr;  // [rows], blocks from slot to slot
-  const int32_t* slot_of = nullptr;       // [strategies, layers]
-  const int32_t* pages = nullptr;         // page tables, [slot][block] each
+  const int32_t* slot_of = nullptr;        // [strategies, layers]
+  const int32_t* pages = nullptr;          // page tables, [slot][block] each
   int layers = 0;
 };
 
@@ -95,13 +96,14 @@ cudaError_t Norm(const NormArgs& args, cudaStream_t stream);
 // and then, by `then`:
 //   kStore   y[r] = out[r]
 //   kAdd     y[r] += out[r]
-//   kSwiGlu  z[r] = silu(out0[r]) * out1[r] as bf16, silu(v) = v / (1 + e^-v), of
+//   kSwiGlu  z[r] = silu(out0[r]) * out1[r] as bf16, silu(v) = v / (1 + e^-v),
+//   of
 //            W0 and W1 of one type and size
 //
 // Up to kMaxGemvRows rows the weights stream once through plain arithmetic, in
-// the kernel that norms.  Above, the norm is a kernel of its own, over `scratch`,
-// and tensor cores multiply: up to kMaxSmallRows with the weights streamed once,
-// beyond in a tiled GEMM.
+// the kernel that norms.  Above, the norm is a kernel of its own, over
+// `scratch`, and tensor cores multiply: up to kMaxSmallRows with the weights
+// streamed once, beyond in a tiled GEMM.
 struct ProductArgs {
   const Bf16* x = nullptr;           // [rows, cols]; or null, then
   const float* u = nullptr;          // [*, cols]
@@ -129,11 +131,11 @@ int64_t ProductScratchBytes(const ProductArgs& args);
 // afterwards.
 cudaError_t NormInput(ProductArgs* args, cudaStream_t stream);
 
-// What follows the product of Q, K and V, on each head: norm, rotation, and K and
-// V into the cache where the row's strategy has the layer as a leader.
+// What follows the product of Q, K and V, on each head: norm, rotation, and K
+// and V into the cache where the row's strategy has the layer as a leader.
 //
-//   q[i] = rope(q_norm(qkv[i] Q part))                  every row i, not padding
-//   pages <- rope(k_norm(K part)), V part      rows with leads[i] != 0
+//   q[i] = rope(q_norm(qkv[i] Q part))                  every row i, not
+//   padding pages <- rope(k_norm(K part)), V part      rows with leads[i] != 0
 //
 // The row's place in the cache: slot_of[strategy, layer].
 struct RopeAppendArgs {
@@ -163,8 +165,8 @@ struct AttentionArgs {
   Bf16* out = nullptr;  // [rows, q_heads, head_dim]
 };
 
-// For single rows: each one's positions are split among up to max_splits blocks;
-// the last one to end merges them.
+// For single rows: each one's positions are split among up to max_splits
+// blocks; the last one to end merges them.
 struct DecodeScratch {
   float* out = nullptr;         // [rows, q_heads, max_splits, head_dim]
   float* lse = nullptr;         // [rows, q_heads, max_splits], log2 of the sum
@@ -215,9 +217,9 @@ struct DeviceSampledToken {
   float top_logprobs[20];
 };
 // The CPU backend's choice wherever the rounding of sums and weights does not
-// decide (Philox and the order of steps are the same).  A row's token depends on
-// its logits and its DeviceSampleRow alone.
-// REQUIRES: the tokens of a row's history are distinct, and those of its bias.
+// decide (Philox and the order of steps are the same).  A row's token depends
+// on its logits and its DeviceSampleRow alone. REQUIRES: the tokens of a row's
+// history are distinct, and those of its bias.
 struct SampleArgs {
   const float* logits = nullptr;  // [rows, vocab]
   int vocab = 0;                  // at most 2^20
@@ -225,8 +227,8 @@ struct SampleArgs {
   const DeviceSampleRow* samples = nullptr;   // [rows]
   const DeviceTokenCount* history = nullptr;  // the lists of all rows
   const DeviceTokenBias* bias = nullptr;
-  const int32_t* tokens = nullptr;       // banned and allowed ones
-  DeviceSampledToken* out = nullptr;     // [rows]
+  const int32_t* tokens = nullptr;    // banned and allowed ones
+  DeviceSampledToken* out = nullptr;  // [rows]
   void* scratch = nullptr;  // SampleScratchBytes(rows, vocab), aligned to 256
 };
 cudaError_t Sample(const SampleArgs& args, cudaStream_t stream);

@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -48,10 +50,19 @@ ABSL_FLAG(std::string, goodput, "",
 ABSL_FLAG(std::vector<std::string>, allow_errors, {},
           "codes that do not fail the run, such as RESOURCE_EXHAUSTED");
 ABSL_FLAG(uint64_t, seed, 0, "of arrivals, lengths, prompts and cancellations");
+ABSL_FLAG(
+    std::optional<std::string>, cache_salt, std::nullopt,
+    "salt of the prefix cache; default: a random one, so that a run finds "
+    "nothing that an earlier one left");
 ABSL_FLAG(std::string, json, "", "file to write the report to");
 
 namespace strata {
 namespace {
+
+std::string RandomSalt() {
+  std::random_device random;
+  return absl::StrCat("load-", absl::Hex(random()), "-", absl::Hex(random()));
+}
 
 absl::Status Within(const char* flag, double value, double low, double high) {
   if (value >= low && value <= high) return absl::OkStatus();
@@ -135,6 +146,7 @@ absl::StatusOr<LoadOptions> LoadOptionsFromFlags() {
       .goodput = goodput,
       .allow_errors = {allowed.begin(), allowed.end()},
       .seed = absl::GetFlag(FLAGS_seed),
+      .cache_salt = absl::GetFlag(FLAGS_cache_salt).value_or(RandomSalt()),
       .json_path = absl::GetFlag(FLAGS_json)};
 }
 

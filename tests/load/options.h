@@ -33,6 +33,7 @@ struct LoadOptions {
   Goodput goodput;
   std::set<std::string> allow_errors;  // codes that are no failure of the run
   uint64_t seed;
+  std::string cache_salt = {};
   std::string json_path;  // empty: none
 };
 

@@ -23,6 +23,7 @@ v1::GenerateRequest MakeRequest(const LoadOptions& options,
   const Mix::Item& item = options.mix.items()[plan.strategy];
   request.mutable_strategy()->set_spec(item.spec);
   request.mutable_strategy()->set_floor(item.floor);
+  request.set_cache_salt(options.cache_salt);
   request.set_bypass_prefix_cache(options.bypass_prefix_cache);
   request.mutable_sampling()->set_temperature(options.temperature);
   request.mutable_sampling()->set_seed(plan.seed);

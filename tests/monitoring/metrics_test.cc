@@ -62,6 +62,7 @@ TEST_F(MetricsTest, EverySeriesIsThereFromTheStart) {
                            "vllm:kv_cache_usage_perc",
                            "vllm:prompt_tokens_total",
                            "vllm:generation_tokens_total",
+                           "strata_floor_starts_total",
                            "strata_preemptions_total",
                            "vllm:num_preemptions_total",
                            "vllm:prefix_cache_queries_total",
@@ -260,8 +261,10 @@ TEST_F(MetricsTest, CountsSwitchesAndFreedBytesByCause) {
 
 TEST_F(MetricsTest, CountsPreemptionsInBothFamilies) {
   metrics_.RecordPreemption();
+  metrics_.RecordFloorStart();
   metrics_.RecordPreemption();
   const ScrapedMetrics scraped = Scrape();
+  EXPECT_EQ(scraped.Sum("strata_floor_starts_total"), 1);
   EXPECT_EQ(scraped.Sum("strata_preemptions_total"), 2);
   EXPECT_EQ(scraped.Sum("vllm:num_preemptions_total"), 2);
 }

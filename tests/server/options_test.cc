@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -88,6 +89,22 @@ TEST(OptionsTest, AdmissionIsReserveOrOptimistic) {
     EXPECT_EQ(
         std::string(options.Validate().message()),
         absl::StrCat("--admission=", bad, ": allowed are reserve, optimistic"));
+  }
+}
+
+TEST(OptionsTest, PressureThresholdIsAPartOfThePool) {
+  ServerOptions options;
+  options.model = "m";
+  EXPECT_TRUE(options.demote_under_pressure);
+  for (double good : {1e-9, 0.9, 1.0}) {
+    options.pressure_threshold = good;
+    EXPECT_TRUE(options.Validate().ok()) << good;
+  }
+  for (double bad : {0.0, -0.5, 1.01, std::nan("")}) {
+    options.pressure_threshold = bad;
+    EXPECT_NE(options.Validate().message().find("--pressure_threshold="),
+              absl::string_view::npos)
+        << bad;
   }
 }
 

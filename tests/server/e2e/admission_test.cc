@@ -97,6 +97,9 @@ TEST_F(AdmissionTest, WhatFitsOnlyAtItsFloorStartsThere) {
   EXPECT_EQ(usage.strategy(), "every=4");
   EXPECT_EQ(usage.switches_size(), 0);
   EXPECT_EQ(usage.generated_tokens(), 70u);
+  const ScrapedMetrics metrics = Scrape(*server_);
+  EXPECT_EQ(metrics.Sum("strata_floor_starts_total"), 1);
+  EXPECT_EQ(metrics.Sum("strata_strategy_switches_total"), 0);
   ExpectNothingHeld();
 }
 
