@@ -44,7 +44,8 @@ class StepUpload {
   int64_t AppendList(std::span<const T> values) {
     const int64_t at = Align(&lists_);
     lists_.resize(at + values.size_bytes());
-    std::memcpy(lists_.data() + at, values.data(), values.size_bytes());
+    const auto bytes = std::as_bytes(values);
+    std::copy(bytes.begin(), bytes.end(), lists_.begin() + at);
     return at / static_cast<int64_t>(sizeof(T));
   }
 
@@ -56,6 +57,7 @@ class StepUpload {
       const std::vector<std::byte>& from =
           part == &fixed_part_ ? fixed_ : lists_;
       const int64_t size = static_cast<int64_t>(from.size());
+      if (size == 0) continue;
       if (size > part->device.num_bytes()) {
         has_moved_ |= part->device.Grow(2 * size + 4096);
         part->host.Grow(2 * size + 4096);
