@@ -6,6 +6,15 @@
 #include "base/check.h"
 
 namespace strata {
+namespace {
+
+std::span<const int32_t> TokensOf(const Sequence& sequence, int block,
+                                  int page_tokens) {
+  return std::span(sequence.tokens)
+      .subspan(int64_t{block} * page_tokens, page_tokens);
+}
+
+}  // namespace
 
 KvMemory::KvMemory(KvPool* pool, int page_tokens)
     : pool_(pool),
@@ -38,7 +47,7 @@ int64_t KvMemory::LeastNeeded(const Sequence& sequence, int64_t end) const {
                                   page_tokens_);
 }
 
-int KvMemory::FindPrefix(const Sequence& sequence) {
+int KvMemory::FindPrefix(const Sequence& sequence, PrefixIndex::NodeId* last) {
   matched_.clear();
   const int most = NumMatchableBlocks(sequence);
   if (most == 0) return 0;
@@ -46,18 +55,17 @@ int KvMemory::FindPrefix(const Sequence& sequence) {
   const auto& lineages = sequence.prefix.strategy->lineages;
   const int num_slots = static_cast<int>(lineages.size());
   for (int block = 0; block < most && node != PrefixIndex::kNone; ++block) {
-    node = index_.FindChild(
-        node, std::span(sequence.tokens)
-                  .subspan(int64_t{block} * page_tokens_, page_tokens_));
+    node = index_.FindChild(node, TokensOf(sequence, block, page_tokens_));
     if (node == PrefixIndex::kNone) return block;
     for (int slot = 0; slot < num_slots; ++slot) {
       const KvPool::PageId page = index_.Find(node, lineages[slot], slot);
       if (page == PrefixIndex::kNone) {
-        matched_.resize(size_t{static_cast<size_t>(block)} * num_slots);
+        matched_.resize(static_cast<size_t>(block) * num_slots);
         return block;
       }
       matched_.push_back(page);
     }
+    *last = node;
   }
   return static_cast<int>(matched_.size()) / num_slots;
 }
@@ -66,7 +74,8 @@ bool KvMemory::Admit(Sequence* sequence, int64_t end, int64_t num_spare,
                      int64_t* num_needed) {
   STRATA_CHECK(sequence->pages.num_pages() == 0);
   STRATA_CHECK(sequence->num_reserved == 0);
-  const int num_found = FindPrefix(*sequence);
+  PrefixIndex::NodeId found = PrefixIndex::kNone;
+  const int num_found = FindPrefix(*sequence, &found);
   const int64_t ahead = sequence->path.PagesAhead(num_found, end, page_tokens_);
   const int64_t num_unused = std::ranges::count_if(
       matched_, [&](KvPool::PageId page) { return !pool_->is_used(page); });
@@ -94,14 +103,12 @@ bool KvMemory::Admit(Sequence* sequence, int64_t end, int64_t num_spare,
   prefix.lineages = prefix.strategy->lineages;
   prefix.num_blocks = num_found;
   if (!UsesIndex(*sequence)) return true;
-  prefix.node = index_.AcquireRoot(SpaceOf(*sequence),
-                                   sequence->request.bypass_prefix_cache);
-  for (int block = 0; block < num_found; ++block) {
-    const PrefixIndex::NodeId parent = prefix.node;
-    prefix.node = index_.AcquireChild(
-        parent, std::span(sequence->tokens)
-                    .subspan(int64_t{block} * page_tokens_, page_tokens_));
-    index_.ReleaseNode(parent);
+  if (num_found > 0) {
+    index_.AcquireNode(found);
+    prefix.node = found;
+  } else {
+    prefix.node = index_.AcquireRoot(SpaceOf(*sequence),
+                                     sequence->request.bypass_prefix_cache);
   }
   return true;
 }
@@ -141,9 +148,7 @@ void KvMemory::EnterPrefix(Sequence* sequence) {
   for (; prefix.num_blocks < num_whole; ++prefix.num_blocks) {
     const PrefixIndex::NodeId parent = prefix.node;
     prefix.node = index_.AcquireChild(
-        parent,
-        std::span(sequence->tokens)
-            .subspan(int64_t{prefix.num_blocks} * page_tokens_, page_tokens_));
+        parent, TokensOf(*sequence, prefix.num_blocks, page_tokens_));
     index_.ReleaseNode(parent);
     EnterBlock(sequence, prefix.num_blocks);
   }

@@ -62,8 +62,9 @@ class KvMemory {
   // Positions that may be found in the index: at least one token is always run,
   // Score runs all, and no block may reach beyond a switch.
   int NumMatchableBlocks(const Sequence& sequence) const;
-  // Fills matched_ and returns the number of blocks.
-  int FindPrefix(const Sequence& sequence);
+  // Fills matched_ and returns the number of blocks; *last is the node of the
+  // last one.
+  int FindPrefix(const Sequence& sequence, PrefixIndex::NodeId* last);
   void EnterBlock(Sequence* sequence, int block);
   // `before` is what the pages were of.
   void DropLeaders(const SharingStrategy& before, Sequence* sequence);

@@ -9,20 +9,13 @@
 #include "kernels/cpu/dequantize.h"
 #include "kernels/cuda/pack.h"
 #include "kernels/cuda/packed_matrix.h"
+#include "kernels/cuda/row_plan.h"
 
 namespace strata::cuda {
 namespace {
 
 // Rows that steps which only decode are rounded up to: a graph for each.
 constexpr int kBuckets[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 48, 56, 64};
-
-bool IsIdentity(std::span<const int32_t> rows, int count) {
-  if (static_cast<int>(rows.size()) != count) return false;
-  for (int i = 0; i < count; ++i) {
-    if (rows[i] != i) return false;
-  }
-  return true;
-}
 
 }  // namespace
 

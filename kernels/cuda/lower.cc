@@ -7,26 +7,12 @@
 #include "base/check.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/packed_matrix.h"
+#include "kernels/cuda/row_plan.h"
 
 namespace strata::cuda {
 namespace {
 
 constexpr int64_t kNoRowIds = -1;
-
-// Blocks that share one row's cache, so that few rows fill the device too.
-int MaxSplits(int rows, int kv_heads, int num_multiprocessors) {
-  constexpr int kBlocksPerMultiprocessor = 2;
-  const int blocks = kBlocksPerMultiprocessor * num_multiprocessors;
-  return std::clamp(blocks / std::max(1, rows * kv_heads), 1, 32);
-}
-
-bool IsIdentity(std::span<const int32_t> rows, int count) {
-  if (static_cast<int>(rows.size()) != count) return false;
-  for (int i = 0; i < count; ++i) {
-    if (rows[i] != i) return false;
-  }
-  return true;
-}
 
 template <typename T>
 std::span<const T> Of(const std::vector<T>& v) {

@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/ops.h"
+#include "kernels/cuda/row_plan.h"
 #include "tests/gpu/bench_device.h"
 
 namespace strata {
@@ -137,13 +138,11 @@ class AttentionProblem {
       table_;
 };
 
-// As CudaBackend chooses it.
-int MaxSplits(int rows, int kv_heads) {
-  int multiprocessors = 0;
-  CheckCuda(cudaDeviceGetAttribute(&multiprocessors,
-                                   cudaDevAttrMultiProcessorCount, 0),
+int NumMultiprocessors() {
+  int count = 0;
+  CheckCuda(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, 0),
             "attributes");
-  return std::clamp(2 * multiprocessors / (rows * kv_heads), 1, 32);
+  return count;
 }
 
 // Seconds of one launch, over all layers in turn.
@@ -151,7 +150,8 @@ double DecodeSeconds(const AttentionProblem& problem, const BenchShape& shape,
                      int rows) {
   constexpr int kLaunches = 8;  // at least, so that waiting costs little
   const ModelConfig& c = shape.config;
-  const int splits = MaxSplits(rows, c.num_kv_heads);
+  const int splits =
+      cuda::MaxSplits(rows, c.num_kv_heads, NumMultiprocessors());
   const int64_t partials = int64_t{rows} * c.num_heads * splits;
   const DeviceBuffer out = Allocate(partials * c.head_dim * 4);
   const DeviceBuffer lse = Allocate(partials * 4);
