@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_features.h"
+#include "kernels/cpu/machine.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/thread_team.h"
-#include "tests/bench/machine.h"
 #include "tests/kernels/cpu/weights.h"
 
 namespace strata::cpu {

@@ -1,4 +1,4 @@
-#include "tests/bench/machine.h"
+#include "kernels/cpu/machine.h"
 
 #include <immintrin.h>
 
@@ -16,9 +16,6 @@ namespace {
 
 // Short and many, to find some that no other process disturbs.
 constexpr int kPasses = 40;
-
-// More than any cache.
-constexpr int64_t kReadBytes = int64_t{192} << 20;
 
 // The shortest time of `kPasses` calls by the team, in seconds.
 template <class Work>
@@ -111,8 +108,8 @@ double Rate(ThreadTeam& team, int ops, const Loop& loop) {
 
 }  // namespace
 
-double ReadGigabytes(ThreadTeam& team) {
-  AlignedBuffer data(kReadBytes);
+double ReadGigabytes(ThreadTeam& team, int64_t num_bytes) {
+  AlignedBuffer data(num_bytes);
   const auto read = [&](const Worker& worker) {
     const Share share = worker.ShareOf(data.size(), 4096);
     Read(data.data() + share.begin, share.end - share.begin);
