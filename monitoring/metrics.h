@@ -38,6 +38,8 @@ class Metrics {
     int64_t num_pages = 0;
     int num_layers = 0;
     int max_model_len = 0;
+    int max_sequences = 0;        // that run at once
+    int max_queued_requests = 0;  // that wait
   };
   // `registry` outlives this.
   Metrics(prometheus::Registry* registry, const Config& config);

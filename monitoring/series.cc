@@ -183,6 +183,10 @@ ServerSeries::ServerSeries(const SeriesMaker& strata,
       ->Set(PoolBytes(config));
   running = strata.Gauge("requests_running", "Requests that run.");
   waiting = strata.Gauge("requests_waiting", "Requests that wait.");
+  strata.Gauge("max_sequences", "Most sequences that run at once.")
+      ->Set(config.max_sequences);
+  strata.Gauge("max_queued_requests", "Most requests that wait.")
+      ->Set(config.max_queued_requests);
   kv_usage = strata.Gauge("kv_cache_usage_ratio",
                           "Share of the KV pool used or reserved, 0 to 1.");
   prompt_rate = strata.Gauge(

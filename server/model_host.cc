@@ -168,15 +168,18 @@ absl::Status ModelHost::OpenBackend(const ServerOptions& options,
 absl::Status ModelHost::StartEngine(const ServerOptions& options,
                                     Logger* logger) {
   metrics_ = std::make_unique<Metrics>(
-      &registry_, Metrics::Config{.model_name = options.ModelName(),
-                                  .version = kVersion,
-                                  .backend = backend_->name(),
-                                  .kv_format = backend_->kv_format(),
-                                  .page_tokens = options.page_tokens,
-                                  .page_bytes = page_bytes_,
-                                  .num_pages = layout_.num_pages,
-                                  .num_layers = checkpoint_.config.num_layers,
-                                  .max_model_len = max_model_len_});
+      &registry_,
+      Metrics::Config{.model_name = options.ModelName(),
+                      .version = kVersion,
+                      .backend = backend_->name(),
+                      .kv_format = backend_->kv_format(),
+                      .page_tokens = options.page_tokens,
+                      .page_bytes = page_bytes_,
+                      .num_pages = layout_.num_pages,
+                      .num_layers = checkpoint_.config.num_layers,
+                      .max_model_len = max_model_len_,
+                      .max_sequences = options.max_sequences,
+                      .max_queued_requests = options.max_queued_requests});
   const Engine::Options engine_options = {
       .scheduler = {.max_sequences = options.max_sequences,
                     .max_batched_tokens = options.max_batched_tokens,

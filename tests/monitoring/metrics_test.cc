@@ -29,7 +29,9 @@ Metrics::Config TestConfig() {
           .page_bytes = 4096,
           .num_pages = 3000,
           .num_layers = 7,
-          .max_model_len = 300};
+          .max_model_len = 300,
+          .max_sequences = 17,
+          .max_queued_requests = 23};
 }
 
 class MetricsTest : public testing::Test {
@@ -123,11 +125,13 @@ TEST_F(MetricsTest, EverySeriesIsThereFromTheStart) {
   EXPECT_EQ(scraped.Sum("strata_kv_pool_bytes"), kPoolBytes);
 }
 
-TEST_F(MetricsTest, DescribesThePoolAsVllmDoes) {
+TEST_F(MetricsTest, DescribesWhatRuns) {
   EXPECT_EQ(Scrape().Sum("vllm:cache_config_info",
                          {"block_size=\"16\"", "num_gpu_blocks=\"428\"",
                           "cache_dtype=\"bf16\"", "model_name=\"tiny\""}),
             1);
+  EXPECT_EQ(Scrape().Sum("strata_max_sequences"), 17);
+  EXPECT_EQ(Scrape().Sum("strata_max_queued_requests"), 23);
   EXPECT_EQ(Scrape().Sum("strata_build_info",
                          {"version=\"1.2.3\"", "backend=\"cpu\""}),
             1);
