@@ -1,0 +1,134 @@
+"""What the programs of this folder have in common: flags, servers, endings."""
+
+import argparse
+import contextlib
+import datetime
+import json
+import pathlib
+import shlex
+import signal
+import sys
+
+from evaluation.connection import Connection
+from evaluation.failure import BadInput, Failure
+from evaluation.server_process import ServerProcess
+
+ROOT = pathlib.Path(__file__).absolute().parents[1]
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message):
+        raise BadInput(f"{message} (--help lists the flags)")
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+def natural(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number
+
+
+# argparse names them in its messages: "invalid ... value".
+positive.__name__ = "number above 0"
+natural.__name__ = "number, 0 or above,"
+
+
+def parser(verb: str, description: str) -> Parser:
+    made = Parser(prog=f"./strata {verb}", description=description,
+                  allow_abbrev=False,
+                  formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--target", metavar="HOST:PORT",
+                      help="a running server")
+    made.add_argument("--model", metavar="PATH",
+                      help="without --target: a directory or .gguf file, for "
+                      "a server of one's own [the demo model]")
+    made.add_argument("--adapter", metavar="DIR",
+                      help="LoRA that the own server merges into the model")
+    made.add_argument("--server_flags", default="", metavar='"--FLAG=..."',
+                      help="more flags for the own server")
+    made.add_argument("--server", default=ROOT / "bazel-bin/server/"
+                      "strata_server", help=argparse.SUPPRESS)
+    made.add_argument("--concurrency", type=positive, default=16,
+                      help="calls in flight [%(default)s]")
+    made.add_argument("--seed", type=int, default=1, help="[%(default)s]")
+    made.add_argument("--json", metavar="FILE", help="all figures")
+    made.add_argument("--plot", metavar="FILE.png", help="needs matplotlib")
+    return made
+
+
+@contextlib.contextmanager
+def connection(arguments):
+    """To --target, or to a server of one's own that lives as long."""
+    with contextlib.ExitStack() as stack:
+        target = arguments.target
+        if not target:
+            flags = [f"--model={arguments.model}"]
+            if arguments.adapter:
+                flags.append(f"--adapter={arguments.adapter}")
+            print("starting a server", file=sys.stderr)
+            target = stack.enter_context(ServerProcess(
+                arguments.server,
+                flags + shlex.split(arguments.server_flags))).address
+        yield stack.enter_context(Connection(target, arguments.concurrency))
+
+
+def check(arguments):
+    """Mistakes show before the long part."""
+    if arguments.target and (arguments.model or arguments.adapter
+                             or arguments.server_flags):
+        raise BadInput("--target names a server that has its model: --model, "
+                       "--adapter and --server_flags do not go with it")
+    if not arguments.target and not arguments.model:
+        raise BadInput("needs --target or --model")
+    for path in (arguments.json, arguments.plot):
+        if path and not pathlib.Path(path).absolute().parent.is_dir():
+            raise BadInput(f"{path}: its folder is not there")
+    if arguments.plot:
+        try:
+            from evaluation import plots  # noqa: F401
+        except ImportError:
+            raise BadInput("--plot needs Debian's python3-matplotlib"
+                           ) from None
+
+
+def facts(arguments, model) -> dict:
+    """What a reader needs to judge figures."""
+    own = {name: getattr(arguments, name)
+           for name in ("adapter", "server_flags") if not arguments.target}
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(
+            timespec="seconds"),
+        "model": {name: getattr(model, name) for name in (
+            "name", "architecture", "num_layers", "weight_format", "kv_format",
+            "backend", "max_model_len")},
+        **own, "seed": arguments.seed, "concurrency": arguments.concurrency}
+
+
+def write_json(path: str, result: dict):
+    pathlib.Path(path).write_text(json.dumps(result, indent=1) + "\n",
+                                  encoding="utf-8")
+
+
+def run(verb: str, main) -> int:
+    """main(), whose failures become one line and an exit status."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # servers stop
+    try:
+        main()
+    except Failure as failure:
+        print(f"strata {verb}: {failure}", file=sys.stderr)
+        return failure.status
+    except OSError as error:
+        print(f"strata {verb}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0

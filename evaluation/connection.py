@@ -1,0 +1,137 @@
+"""A server's API, as measurements need it: calls, many at once."""
+
+import concurrent.futures
+import dataclasses
+import functools
+import time
+
+from evaluation import protocol
+from evaluation.failure import BadInput, Failure
+
+CONNECT_SECONDS = 10
+CALL_SECONDS = 3600  # a call may wait behind all others
+
+
+@dataclasses.dataclass(frozen=True)
+class Strategy:
+    """One that the server knows, with what it costs."""
+    label: str  # as the user names it
+    spec: str  # as the server is asked for it
+    canonical: str
+    num_leaders: int
+    kv_bytes_per_token: int
+
+
+class Connection:
+    """To the server at `target`, HOST:PORT.  Any thread may call any method."""
+
+    def __init__(self, target: str, concurrency: int):
+        self._pb, services = protocol.load()
+        import grpc  # after load(), which says what is missing
+        self._grpc = grpc
+        self.target = target
+        self.concurrency = concurrency
+        self._channel = grpc.insecure_channel(target, options=[
+            ("grpc.max_receive_message_length", -1)])
+        try:
+            grpc.channel_ready_future(self._channel).result(CONNECT_SECONDS)
+        except grpc.FutureTimeoutError:
+            self._channel.close()
+            raise Failure(f"no server answers at {target}") from None
+        self._inference = services.InferenceStub(self._channel)
+        self._admin = services.AdminStub(self._channel)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._channel.close()
+
+    @functools.cached_property
+    def model(self):
+        """GetModelResponse."""
+        return self._call(self._inference.GetModel, self._pb.GetModelRequest())
+
+    @functools.cached_property
+    def _bos(self) -> list[int]:
+        return self._tokenize(text="")
+
+    def _tokenize(self, **what) -> list[int]:
+        request = self._pb.TokenizeRequest(**what)
+        return list(self._call(self._inference.Tokenize, request).token_ids)
+
+    def tokenize(self, text: str, bos: bool = False) -> list[int]:
+        """With a BOS only if asked for, and only where the model has one."""
+        ids = self._tokenize(text=text)
+        return ids if bos else ids[len(self._bos):]
+
+    def tokenize_chat(self, content: str) -> list[int]:
+        """One message of the user, up to where the model answers."""
+        message = self._pb.ChatMessage(role="user", content=content)
+        return self._tokenize(chat=self._pb.Chat(messages=[message]))
+
+    def score(self, ids: list[int], spec: str):
+        """ScoreResponse."""
+        return self._call(self._inference.Score, self._pb.ScoreRequest(
+            tokens=self._pb.TokenIds(ids=ids),
+            strategy=self._pb.Strategy(spec=spec)))
+
+    def generate(self, ids: list[int], spec: str, max_tokens: int,
+                 stop: list[str]):
+        """Greedy: the text and its Usage."""
+        request = self._pb.GenerateRequest(
+            tokens=self._pb.TokenIds(ids=ids),
+            strategy=self._pb.Strategy(spec=spec),
+            sampling=self._pb.Sampling(temperature=0),
+            stopping=self._pb.Stopping(max_tokens=max_tokens, stop=stop))
+        responses = self._call(
+            lambda *args, **options: list(
+                self._inference.Generate(*args, **options)), request)
+        return ("".join(response.text for response in responses),
+                responses[-1].done.usage)
+
+    def strategy(self, label: str, spec: str) -> Strategy:
+        """Asks the server what `spec` is; BadInput if it knows none such."""
+        try:
+            usage = self.score([0, 0], spec).usage  # one position is cached
+        except Failure as failure:
+            raise BadInput(f"strategy '{label}': {failure}") from None
+        return Strategy(label=label, spec=spec, canonical=usage.strategy,
+                        num_leaders=usage.kv_bytes // self.model.page_bytes,
+                        kv_bytes_per_token=usage.kv_bytes // self.model.page_tokens)
+
+    def register(self, named: dict[str, str]):
+        """Registers strategies with the server: name to spec."""
+        self._call(self._admin.SetPolicy, self._pb.SetPolicyRequest(
+            register_strategies=[self._pb.NamedStrategy(name=name, spec=spec)
+                                 for name, spec in named.items()]))
+
+    def run_all(self, function, items) -> list:
+        """function(item) of all items, `concurrency` at once, in their order."""
+        with concurrent.futures.ThreadPoolExecutor(self.concurrency) as pool:
+            futures = [pool.submit(function, item) for item in items]
+            try:
+                concurrent.futures.wait(
+                    futures, return_when=concurrent.futures.FIRST_EXCEPTION)
+                done = [future for future in futures if future.done()]
+                for future in done:
+                    future.result()
+                return [future.result() for future in futures]
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _call(self, method, request):
+        code = self._grpc.StatusCode
+        while True:
+            try:
+                return method(request, timeout=CALL_SECONDS)
+            except self._grpc.RpcError as error:
+                if error.code() == code.RESOURCE_EXHAUSTED:  # its queue is full
+                    metadata = dict(error.trailing_metadata() or ())
+                    time.sleep(int(metadata.get("retry-after-ms", 100)) / 1000)
+                    continue
+                refused = error.code() in (code.INVALID_ARGUMENT, code.NOT_FOUND,
+                                           code.FAILED_PRECONDITION)
+                kind = BadInput if refused else Failure
+                raise kind(f"the server at {self.target} says: {error.details()}"
+                           ) from None

@@ -1,0 +1,87 @@
+"""Searches the leader sets of least loss, one for every number of leaders."""
+
+from collections.abc import Callable, Iterable
+
+from evaluation import leader_sets
+from evaluation.leader_sets import Leaders
+from evaluation.race import SampleLoss, cost, race
+
+# Of the layers best to add, and best to remove, that a refinement combines.
+NUM_CROSSED = 3
+
+
+def search(sample: SampleLoss, num_layers: int, min_leaders: int,
+           refined: Iterable[int], num_refinements: int,
+           report: Callable[[Leaders], None] = lambda leaders: None
+           ) -> dict[int, Leaders]:
+    """Greedy removal from `full` to `min_leaders`; number of leaders to set.
+
+    Where every=N has as many leaders, the better of both goes on.  Sets of
+    sizes in `refined` are then improved by exchanges, at most
+    `num_refinements` each, before the next removal.  `report` hears of each
+    set found.
+    """
+    evenly = every_sets(num_layers)
+    best = leader_sets.full(num_layers)
+    found = {num_layers: best}
+    report(best)
+    while len(best) > min_leaders:
+        best = race(sample, leader_sets.removals(best))[0]
+        size = len(best)
+        if size in evenly:
+            means = sample.mean([best, evenly[size]])
+            best = min(means, key=means.get)
+        if size in refined:
+            for _ in range(num_refinements):
+                better = refine(sample, best, num_layers)
+                if better == best:
+                    break
+                best = better
+        found[size] = best
+        report(best)
+    return found
+
+
+def every_sets(num_layers: int) -> dict[int, Leaders]:
+    """Number of leaders to the set of every=N; the smallest N of each."""
+    found = {}
+    for step in range(1, num_layers + 1):
+        leaders = leader_sets.every(step, num_layers)
+        found.setdefault(len(leaders), leaders)
+    return found
+
+
+def refine(sample: SampleLoss, leaders: Leaders, num_layers: int) -> Leaders:
+    """The best found set that differs by one exchange, if it is better.
+
+    Tried are all moves of a leader between its neighbours, and the layers best
+    to add in place of those best to remove.
+    """
+    followers = [layer for layer in range(num_layers) if layer not in leaders]
+    if not followers or len(leaders) < 2:
+        return leaders
+    added = {tuple(sorted((*leaders, layer))): layer for layer in followers}
+    removed = {leader_sets.without(leaders, layer): layer
+               for layer in leaders[1:]}
+    crossed = [
+        leader_sets.exchanged(leaders, removed[fewer], added[more])
+        for more in race(sample, list(added), NUM_CROSSED)
+        for fewer in race(sample, list(removed), NUM_CROSSED)]
+    rivals = race(sample, leader_sets.slides(leaders, num_layers) + crossed, 2)
+    means = sample.mean([leaders, *rivals])
+    return min(means, key=means.get)
+
+
+def estimate_windows(num_layers: int, min_leaders: int, refined: Iterable[int],
+                     num_refinements: int, num_windows: int) -> int:
+    """About how many windows search() measures, at most."""
+    total = 0
+    for size in range(num_layers - 1, min_leaders - 1, -1):
+        total += cost(size)
+        if size in refined and size > 1:
+            followers = num_layers - size
+            crossed = (cost(followers, NUM_CROSSED) +
+                       cost(size - 1, NUM_CROSSED))
+            rivals = cost(2 * followers + NUM_CROSSED ** 2, 2)
+            total += num_refinements * (crossed + rivals + 2 * num_windows)
+    return total
