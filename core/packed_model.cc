@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "core/model/matrix_merger.h"
+
 namespace strata {
 namespace {
 
@@ -10,41 +12,62 @@ const float* Floats(const WeightView& view, Backend* backend) {
   return view.data != nullptr ? backend->NewFloats(view) : nullptr;
 }
 
-PackedLayer PackLayer(const LayerWeights& layer, float eps, Backend* backend) {
-  PackedLayer packed;
-  packed.attention_norm = {Floats(layer.attention_norm, backend), eps};
-  packed.wq = backend->Pack(layer.wq);
-  packed.wk = backend->Pack(layer.wk);
-  packed.wv = backend->Pack(layer.wv);
-  packed.wo = backend->Pack(layer.wo);
-  packed.bq = Floats(layer.bq, backend);
-  packed.bk = Floats(layer.bk, backend);
-  packed.bv = Floats(layer.bv, backend);
-  packed.bo = Floats(layer.bo, backend);
-  packed.q_norm = {Floats(layer.q_norm, backend), eps};
-  packed.k_norm = {Floats(layer.k_norm, backend), eps};
-  packed.mlp_norm = {Floats(layer.mlp_norm, backend), eps};
-  packed.gate = backend->Pack(layer.gate);
-  packed.up = backend->Pack(layer.up);
-  packed.down = backend->Pack(layer.down);
-  return packed;
-}
+// Packs the matrices of one model.
+class Packer {
+ public:
+  Packer(Backend* backend, int merge_threads)
+      : backend_(backend), merger_(merge_threads) {}
+
+  std::unique_ptr<Matrix> Pack(const WeightView& view,
+                               const LowRankUpdate& update) {
+    return backend_->Pack(update.is_present() ? merger_.Merge(view, update)
+                                              : view);
+  }
+
+  PackedLayer PackLayer(const LayerWeights& layer, const LayerUpdates& updates,
+                        float eps) {
+    PackedLayer packed;
+    packed.attention_norm = {Floats(layer.attention_norm, backend_), eps};
+    packed.wq = Pack(layer.wq, updates.wq);
+    packed.wk = Pack(layer.wk, updates.wk);
+    packed.wv = Pack(layer.wv, updates.wv);
+    packed.wo = Pack(layer.wo, updates.wo);
+    packed.bq = Floats(layer.bq, backend_);
+    packed.bk = Floats(layer.bk, backend_);
+    packed.bv = Floats(layer.bv, backend_);
+    packed.bo = Floats(layer.bo, backend_);
+    packed.q_norm = {Floats(layer.q_norm, backend_), eps};
+    packed.k_norm = {Floats(layer.k_norm, backend_), eps};
+    packed.mlp_norm = {Floats(layer.mlp_norm, backend_), eps};
+    packed.gate = Pack(layer.gate, updates.gate);
+    packed.up = Pack(layer.up, updates.up);
+    packed.down = Pack(layer.down, updates.down);
+    return packed;
+  }
+
+ private:
+  Backend* const backend_;
+  MatrixMerger merger_;
+};
 
 }  // namespace
 
 PackedModel PackModel(const Checkpoint& checkpoint, Backend* backend,
-                      const std::function<void(int)>& progress) {
+                      const std::function<void(int)>& progress,
+                      int merge_threads) {
   const ModelConfig& config = checkpoint.config;
+  Packer packer(backend, merge_threads);
   PackedModel model;
   model.config = config;
   model.embedding = checkpoint.embedding;
-  for (const LayerWeights& layer : checkpoint.layers) {
-    model.layers.push_back(PackLayer(layer, config.rms_norm_eps, backend));
+  for (size_t i = 0; i < checkpoint.layers.size(); ++i) {
+    model.layers.push_back(packer.PackLayer(
+        checkpoint.layers[i], checkpoint.UpdatesOf(i), config.rms_norm_eps));
     progress(static_cast<int>(model.layers.size()));
   }
   model.final_norm = {Floats(checkpoint.final_norm, backend),
                       config.rms_norm_eps};
-  model.head = backend->Pack(checkpoint.head);
+  model.head = packer.Pack(checkpoint.head, checkpoint.head_update);
   const WeightView inv_freq = {
       .data = reinterpret_cast<const std::byte*>(config.rope_inv_freq.data()),
       .type = DType::kF32,

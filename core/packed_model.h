@@ -36,10 +36,12 @@ struct PackedModel {
   const float* inv_freq = nullptr;  // [head_dim / 2], backend memory
 };
 
-// Packs every weight; `progress` is called with the number of layers done, from
-// 1 to num_layers.
+// Packs every weight, an adapter's updates merged (on `merge_threads` threads;
+// one merged matrix is held at a time); `progress` is called with the number of
+// layers done, from 1 to num_layers.
 PackedModel PackModel(const Checkpoint& checkpoint, Backend* backend,
-                      const std::function<void(int)>& progress);
+                      const std::function<void(int)>& progress,
+                      int merge_threads = 1);
 
 }  // namespace strata
 

@@ -18,8 +18,12 @@
 
 ABSL_FLAG(std::string, model, "",
           "a directory with config.json and safetensors, or a .gguf file");
+ABSL_FLAG(std::string, adapter, "",
+          "a LoRA adapter for the model, merged when it is loaded: a directory "
+          "with adapter_config.json and adapter_model.safetensors (PEFT)");
 ABSL_FLAG(std::string, served_model_name, "",
-          "name that clients ask for; empty: that of the file or directory");
+          "name that clients ask for; empty: that of the file or directory, "
+          "and of --adapter after a +");
 ABSL_FLAG(std::string, host, "127.0.0.1", "address to listen on");
 ABSL_FLAG(int, grpc_port, 8001, "port of the gRPC API; 0: a free one");
 ABSL_FLAG(
@@ -71,6 +75,7 @@ namespace {
 // In the order of --help.
 constexpr const char* kFlags[] = {
     "model",
+    "adapter",
     "served_model_name",
     "host",
     "grpc_port",
@@ -185,6 +190,7 @@ absl::StatusOr<ServerOptions> OptionsFromFlags(const std::vector<char*>& argv) {
 
   ServerOptions options;
   options.model = absl::GetFlag(FLAGS_model);
+  options.adapter = absl::GetFlag(FLAGS_adapter);
   options.served_model_name = absl::GetFlag(FLAGS_served_model_name);
   options.host = absl::GetFlag(FLAGS_host);
   options.grpc_port = absl::GetFlag(FLAGS_grpc_port);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/check.h"
+#include "core/model/lora_adapter.h"
 #include "core/packed_model.h"
 #include "core/transformer.h"
 #include "server/model_info.h"
@@ -58,14 +59,30 @@ absl::StatusOr<int64_t> NumPages(const ServerOptions& options,
 }
 
 // Packs the weights, with a line in the log at each quarter.
-PackedModel Pack(const Checkpoint& checkpoint, Backend* backend,
-                 Logger* logger) {
+PackedModel Pack(const Checkpoint& checkpoint, const ServerOptions& options,
+                 Backend* backend, Logger* logger) {
   const int num_layers = checkpoint.config.num_layers;
-  return PackModel(checkpoint, backend, [=](int done) {
+  const auto progress = [=](int done) {
     if (done * 4 / num_layers > (done - 1) * 4 / num_layers) {
       logger->Info("packing", {{"layers", done}, {"of", num_layers}});
     }
-  });
+  };
+  return PackModel(checkpoint, backend, progress, options.NumThreads());
+}
+
+absl::Status ApplyAdapter(const ServerOptions& options, Logger* logger,
+                          Checkpoint* checkpoint) {
+  if (options.adapter.empty()) return absl::OkStatus();
+  STRATA_ASSIGN_OR_RETURN(
+      const AdapterSummary summary,
+      ApplyLoraAdapter(options.adapter, options.precision == "f32",
+                       checkpoint));
+  logger->Info("adapter", {{"path", options.adapter},
+                           {"r", summary.rank},
+                           {"matrices_merged", summary.num_merged},
+                           {"kept_as", summary.kept_as},
+                           {"tensors_replaced", summary.num_replaced}});
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -75,7 +92,7 @@ absl::StatusOr<std::unique_ptr<ModelHost>> ModelHost::Load(
   const absl::Time begin = absl::Now();
   // Not make_unique: the constructor is private.
   std::unique_ptr<ModelHost> host(new ModelHost);
-  STRATA_RETURN_IF_ERROR(host->LoadFiles(options));
+  STRATA_RETURN_IF_ERROR(host->LoadFiles(options, logger));
   STRATA_RETURN_IF_ERROR(host->SetStrategies(options));
   STRATA_RETURN_IF_ERROR(host->OpenBackend(options, logger));
   STRATA_RETURN_IF_ERROR(host->StartEngine(options, logger));
@@ -86,8 +103,10 @@ absl::StatusOr<std::unique_ptr<ModelHost>> ModelHost::Load(
   return host;
 }
 
-absl::Status ModelHost::LoadFiles(const ServerOptions& options) {
+absl::Status ModelHost::LoadFiles(const ServerOptions& options,
+                                  Logger* logger) {
   STRATA_ASSIGN_OR_RETURN(checkpoint_, LoadCheckpoint(options.model));
+  STRATA_RETURN_IF_ERROR(ApplyAdapter(options, logger, &checkpoint_));
   served_.chat_error = absl::FailedPreconditionError(
       "the model has no chat template: render the messages and send text");
   if (!checkpoint_.tokenizer.has_value()) return absl::OkStatus();
@@ -192,9 +211,9 @@ absl::Status ModelHost::StartEngine(const ServerOptions& options,
       .num_pages = layout_.num_pages,
       .page_bytes = page_bytes_};
   Engine::Parts parts;
-  parts.transformer =
-      std::make_unique<Transformer>(Pack(checkpoint_, backend_.get(), logger),
-                                    backend_.get(), options.max_batched_tokens);
+  parts.transformer = std::make_unique<Transformer>(
+      Pack(checkpoint_, options, backend_.get(), logger), backend_.get(),
+      options.max_batched_tokens);
   parts.tokenizer = tokenizer_.get();
   parts.eos_ids = checkpoint_.eos_ids;
   parts.strategies = strategies_.get();

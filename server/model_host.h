@@ -34,7 +34,7 @@ class ModelHost {
 
  private:
   ModelHost() = default;
-  absl::Status LoadFiles(const ServerOptions& options);
+  absl::Status LoadFiles(const ServerOptions& options, Logger* logger);
   absl::Status SetStrategies(const ServerOptions& options);
   absl::Status OpenBackend(const ServerOptions& options, Logger* logger);
   absl::Status StartEngine(const ServerOptions& options, Logger* logger);

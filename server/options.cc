@@ -38,6 +38,11 @@ absl::Status CheckOneOf(const char* flag, const std::string& value,
   return Refuse(flag, value, absl::StrJoin(allowed, ", "));
 }
 
+std::string LastPart(const std::string& path) {
+  const absl::string_view whole = absl::StripSuffix(path, "/");
+  return std::string(whole.substr(whole.rfind('/') + 1));
+}
+
 }  // namespace
 
 absl::Status ServerOptions::Validate() const {
@@ -98,10 +103,11 @@ absl::Status ServerOptions::Validate() const {
 
 std::string ServerOptions::ModelName() const {
   if (!served_model_name.empty()) return served_model_name;
-  const absl::string_view path = absl::StripSuffix(model, "/");
-  const absl::string_view last = path.substr(path.rfind('/') + 1);
-  const std::string name(absl::StripSuffix(last, ".gguf"));
-  return name.empty() ? "model" : name;
+  const std::string last = LastPart(model);
+  const absl::string_view stem = absl::StripSuffix(last, ".gguf");
+  const std::string name(stem.empty() ? "model" : stem);
+  const std::string added = LastPart(adapter);
+  return added.empty() ? name : absl::StrCat(name, "+", added);
 }
 
 int ServerOptions::NumThreads() const {

@@ -16,7 +16,8 @@ namespace strata {
 // (server/flags.h): one field for each flag, with its default.
 struct ServerOptions {
   std::string model;              // a directory or a .gguf file
-  std::string served_model_name;  // empty: the file's or directory's name
+  std::string adapter;            // a PEFT LoRA directory; empty: none
+  std::string served_model_name;  // empty: by the names of model and adapter
   std::string host = "127.0.0.1";
   int grpc_port = 8001;            // 0: a free one
   int http_port = 8002;            // 0: a free one
@@ -43,7 +44,8 @@ struct ServerOptions {
   // INVALID_ARGUMENT naming the flag, its value and what is allowed.
   absl::Status Validate() const;
 
-  // --served_model_name, or the last part of --model without .gguf.
+  // --served_model_name, or the last part of --model without .gguf and, after a
+  // +, that of --adapter.
   std::string ModelName() const;
   // --threads, or the cores that this process may use.
   int NumThreads() const;

@@ -1,88 +1,14 @@
 #include "core/model/weight_binder.h"
 
-#include <map>
 #include <set>
 #include <string>
 
 #include "base/check.h"
 #include "core/model/file_error.h"
+#include "core/model/layer_tensors.h"
 
 namespace strata {
 namespace {
-
-enum class Dim { kHidden, kIntermediate, kQuery, kKeyValue, kHead };
-
-int64_t Size(Dim dim, const ModelConfig& config) {
-  switch (dim) {
-    case Dim::kHidden:
-      return config.hidden_size;
-    case Dim::kIntermediate:
-      return config.intermediate_size;
-    case Dim::kQuery:
-      return int64_t{config.num_heads} * config.head_dim;
-    case Dim::kKeyValue:
-      return int64_t{config.num_kv_heads} * config.head_dim;
-    case Dim::kHead:
-      return config.head_dim;
-  }
-  return 0;
-}
-
-using Presence = bool ModelDescription::*;  // null: always there
-
-struct LayerMatrix {
-  const char* hugging_face;  // after "model.layers.N."
-  const char* gguf;          // after "blk.N."
-  WeightView LayerWeights::*view;
-  Dim rows;
-  Dim cols;
-  bool is_rotated = false;  // RoPE turns its outputs
-};
-
-constexpr LayerMatrix kMatrices[] = {
-    {"self_attn.q_proj.weight", "attn_q.weight", &LayerWeights::wq, Dim::kQuery,
-     Dim::kHidden, true},
-    {"self_attn.k_proj.weight", "attn_k.weight", &LayerWeights::wk,
-     Dim::kKeyValue, Dim::kHidden, true},
-    {"self_attn.v_proj.weight", "attn_v.weight", &LayerWeights::wv,
-     Dim::kKeyValue, Dim::kHidden},
-    {"self_attn.o_proj.weight", "attn_output.weight", &LayerWeights::wo,
-     Dim::kHidden, Dim::kQuery},
-    {"mlp.gate_proj.weight", "ffn_gate.weight", &LayerWeights::gate,
-     Dim::kIntermediate, Dim::kHidden},
-    {"mlp.up_proj.weight", "ffn_up.weight", &LayerWeights::up,
-     Dim::kIntermediate, Dim::kHidden},
-    {"mlp.down_proj.weight", "ffn_down.weight", &LayerWeights::down,
-     Dim::kHidden, Dim::kIntermediate},
-};
-
-struct LayerVector {
-  const char* hugging_face;
-  const char* gguf;
-  WeightView LayerWeights::*view;
-  Dim size;
-  Presence presence = nullptr;
-  bool is_rotated = false;
-};
-
-constexpr LayerVector kVectors[] = {
-    {"input_layernorm.weight", "attn_norm.weight",
-     &LayerWeights::attention_norm, Dim::kHidden},
-    {"post_attention_layernorm.weight", "ffn_norm.weight",
-     &LayerWeights::mlp_norm, Dim::kHidden},
-    {"self_attn.q_proj.bias", "attn_q.bias", &LayerWeights::bq, Dim::kQuery,
-     &ModelDescription::has_qkv_bias, true},
-    {"self_attn.k_proj.bias", "attn_k.bias", &LayerWeights::bk, Dim::kKeyValue,
-     &ModelDescription::has_qkv_bias, true},
-    {"self_attn.v_proj.bias", "attn_v.bias", &LayerWeights::bv, Dim::kKeyValue,
-     &ModelDescription::has_qkv_bias},
-    {"self_attn.o_proj.bias", "attn_output.bias", &LayerWeights::bo,
-     Dim::kHidden, &ModelDescription::has_output_bias},
-    {"self_attn.q_norm.weight", "attn_q_norm.weight", &LayerWeights::q_norm,
-     Dim::kHead, &ModelDescription::has_qk_norm},
-    {"self_attn.k_norm.weight", "attn_k_norm.weight", &LayerWeights::k_norm,
-     Dim::kHead, &ModelDescription::has_qk_norm},
-};
 
 class Binder {
  public:
@@ -111,7 +37,7 @@ class Binder {
     for (int layer = 0; layer < config.num_layers; ++layer) {
       STRATA_RETURN_IF_ERROR(BindLayer(layer, &checkpoint->layers[layer]));
     }
-    SetTotals(checkpoint);
+    SetWeightTotals(checkpoint);
     return absl::OkStatus();
   }
 
@@ -132,20 +58,20 @@ class Binder {
     const std::string prefix = naming_ == TensorNaming::kGguf
                                    ? Concat("blk.", layer, ".")
                                    : Concat("model.layers.", layer, ".");
-    for (const LayerMatrix& entry : kMatrices) {
+    for (const LayerMatrix& entry : kLayerMatrices) {
       WeightView& view = weights->*entry.view;
-      STRATA_RETURN_IF_ERROR(
-          Matrix(prefix + Name(entry.hugging_face, entry.gguf),
-                 Size(entry.rows, config), Size(entry.cols, config), &view));
+      STRATA_RETURN_IF_ERROR(Matrix(
+          prefix + Name(entry.hugging_face, entry.gguf),
+          DimSize(entry.rows, config), DimSize(entry.cols, config), &view));
       view.interleaved_head_dim = InterleavedHeadDim(entry.is_rotated);
     }
-    for (const LayerVector& entry : kVectors) {
+    for (const LayerVector& entry : kLayerVectors) {
       if (entry.presence != nullptr && !(description_.*entry.presence))
         continue;
       WeightView& view = weights->*entry.view;
       STRATA_RETURN_IF_ERROR(
           Vector(prefix + Name(entry.hugging_face, entry.gguf),
-                 Size(entry.size, config), &view));
+                 DimSize(entry.size, config), &view));
       view.interleaved_head_dim = InterleavedHeadDim(entry.is_rotated);
       // StoredRow reorders rows, so such a bias is a column.
       if (view.interleaved_head_dim > 0) std::swap(view.rows, view.cols);
@@ -191,7 +117,6 @@ class Binder {
     view->data = tensor.bytes.data();
     view->type = *tensor.type;
     used_.insert(it->first);
-    bytes_of_[*tensor.type] += static_cast<int64_t>(tensor.bytes.size());
     return absl::OkStatus();
   }
 
@@ -211,22 +136,11 @@ class Binder {
     return absl::OkStatus();
   }
 
-  void SetTotals(Checkpoint* checkpoint) const {
-    int64_t largest = -1;
-    for (const auto& [type, bytes] : bytes_of_) {
-      checkpoint->weight_bytes += bytes;
-      if (bytes <= largest) continue;
-      largest = bytes;
-      checkpoint->weight_format = DTypeName(type);
-    }
-  }
-
   const std::string_view source_;
   const TensorMap& tensors_;
   const TensorNaming naming_;
   const ModelDescription& description_;
   std::set<std::string_view> used_;
-  std::map<DType, int64_t> bytes_of_;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "core/engine.h"
 #include "core/fit_request.h"
 #include "core/model/checkpoint.h"
+#include "core/model/lora_adapter.h"
 #include "core/packed_model.h"
 #include "core/strategy_registry.h"
 #include "core/transformer.h"
@@ -27,6 +28,7 @@ namespace strata {
 struct TinyEngine {
   struct Options {
     std::string model = "llama-tied";
+    std::string adapter = "";  // a directory; "": none
     bool exact_f32 = true;
     int threads = 1;
     int64_t num_pages = 4096;
@@ -46,6 +48,11 @@ struct TinyEngine {
     absl::StatusOr<Checkpoint> loaded = LoadCheckpoint(path);
     EXPECT_TRUE(loaded.ok()) << loaded.status();
     checkpoint = std::make_unique<Checkpoint>(*std::move(loaded));
+    if (!options.adapter.empty()) {
+      const auto applied = ApplyLoraAdapter(options.adapter, options.exact_f32,
+                                            checkpoint.get());
+      EXPECT_TRUE(applied.ok()) << applied.status();
+    }
     const ModelConfig& config = checkpoint->config;
     if (options.make_backend) {
       backend = options.make_backend();
