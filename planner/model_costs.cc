@@ -1,0 +1,83 @@
+#include "planner/model_costs.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "kernels/cpu/packed_matrix.h"
+#include "kernels/cuda/pack.h"
+
+namespace strata {
+namespace {
+
+int64_t MatrixBytes(const WeightView& view, bool is_gpu) {
+  if (is_gpu) {
+    const cuda::PackedFormat format = cuda::PackedFormatOf(view);
+    return view.rows *
+           (format.row_bytes + format.row_scales * int64_t{sizeof(F16)});
+  }
+  const int64_t num_tiles = (view.rows + cpu::kTile - 1) / cpu::kTile;
+  return num_tiles * cpu::TileBytes(view.type, view.cols);
+}
+
+// As Backend::NewFloats.
+int64_t FloatBytes(int64_t count, bool is_gpu) {
+  if (is_gpu) count += count / 2 + 4;
+  return count * int64_t{sizeof(float)};
+}
+
+ModelCosts::Weights Sum(std::initializer_list<const WeightView*> matrices,
+                        std::initializer_list<const WeightView*> vectors,
+                        bool is_gpu) {
+  ModelCosts::Weights sum;
+  for (const WeightView* matrix : matrices) {
+    sum.num_bytes += MatrixBytes(*matrix, is_gpu);
+    sum.num_elements += matrix->rows * matrix->cols;
+  }
+  for (const WeightView* vector : vectors) {
+    if (vector->rows == 0) continue;  // the model has none
+    sum.num_bytes += FloatBytes(vector->rows * vector->cols, is_gpu);
+  }
+  return sum;
+}
+
+}  // namespace
+
+int64_t ModelCosts::BytesRead(const SharingStrategy& strategy) const {
+  int64_t num_bytes = head.num_bytes;
+  for (int layer = 0; layer < strategy.num_layers(); ++layer) {
+    num_bytes += layers[layer].others.num_bytes;
+    if (strategy.is_leader(layer)) num_bytes += layers[layer].kv.num_bytes;
+  }
+  return num_bytes;
+}
+
+ModelCosts CostsOf(const Checkpoint& checkpoint, bool is_gpu) {
+  ModelCosts costs;
+  costs.head = Sum({&checkpoint.head}, {&checkpoint.final_norm}, is_gpu);
+  costs.held_bytes = costs.head.num_bytes;
+  // The CPU reads the embedding's rows from the mapped file.
+  costs.held_bytes += is_gpu ? MatrixBytes(checkpoint.embedding, is_gpu)
+                             : checkpoint.embedding.NumBytes();
+  for (const LayerWeights& l : checkpoint.layers) {
+    const ModelCosts::Layer layer = {
+        .kv = Sum({&l.wk, &l.wv}, {&l.bk, &l.bv, &l.k_norm}, is_gpu),
+        .others = Sum({&l.wq, &l.wo, &l.gate, &l.up, &l.down},
+                      {&l.attention_norm, &l.mlp_norm, &l.bq, &l.bo, &l.q_norm},
+                      is_gpu)};
+    costs.held_bytes += layer.kv.num_bytes + layer.others.num_bytes;
+    costs.layers.push_back(layer);
+  }
+  return costs;
+}
+
+int64_t ActivationBytes(const ModelConfig& config, int max_rows, bool is_gpu) {
+  constexpr int64_t kMaxLogitRows = 64;  // of Transformer; a test compares
+  const int64_t rows = max_rows;
+  const int64_t hidden = rows * config.hidden_size;
+  const int64_t attended = rows * config.num_heads * config.head_dim;
+  return 2 * FloatBytes(hidden, is_gpu) + 2 * FloatBytes(attended, is_gpu) +
+         FloatBytes(rows * config.intermediate_size, is_gpu) +
+         FloatBytes(std::min(rows, kMaxLogitRows) * config.vocab_size, is_gpu);
+}
+
+}  // namespace strata
