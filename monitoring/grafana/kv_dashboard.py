@@ -17,7 +17,7 @@ def _overview():
              "a cache.", "bytes", "sum(strata_kv_saved_bytes{@})"),
         stat("Saved share", "Of what live requests would hold if all layers "
              "kept a cache; the mean of the servers.", "percentunit",
-             "avg(instance:strata_kv_saved:ratio{@}) or vector(0)"),
+             "avg(instance:strata_kv_saved:ratio{@})"),
         stat("Prefix hits", "Share of the looked-up prompt tokens that were in "
              "the prefix cache, over 30 minutes; the mean of the servers.",
              "percentunit",
