@@ -83,8 +83,8 @@ def sample_loss(connection, windows, progress) -> SampleLoss:
                       len(windows))
 
 
-def find(connection, arguments, windows) -> tuple[dict, SampleLoss]:
-    """The sets by number of leaders, and their losses to search with."""
+def find(connection, arguments, windows) -> tuple[dict, dict, dict]:
+    """Number of leaders to the set found and to that of every=N; all losses."""
     num_layers = connection.model.num_layers
     min_leaders = max(1, int(arguments.max_kv * num_layers + 1e-9))
     refined = {size for size in search.every_sets(num_layers)
@@ -94,19 +94,18 @@ def find(connection, arguments, windows) -> tuple[dict, SampleLoss]:
     sample = sample_loss(connection, windows, progress)
     found = search.search(sample, num_layers, min_leaders, refined,
                           arguments.refinements)
-    progress.end()
-    return found, sample
-
-
-def judge(connection, found, sample, heldout) -> dict:
-    """Losses of all that was found, and of every=N, on held-out windows."""
-    num_layers = connection.model.num_layers
     evenly = {size: leaders for size, leaders
               in search.every_sets(num_layers).items() if size in found}
-    sets = [*found.values(), *evenly.values()]
-    progress = Progress("held-out text", len(set(sets)) * len(heldout))
-    losses = sample_loss(connection, heldout, progress).mean(sets)
-    searched = sample.mean(sets)
+    losses = sample.mean([*found.values(), *evenly.values()])
+    progress.end()
+    return found, evenly, losses
+
+
+def judge(connection, found, evenly, searched, heldout) -> dict:
+    """What was found and every=N, with their losses on held-out windows."""
+    num_layers = connection.model.num_layers
+    progress = Progress("held-out text", len(searched) * len(heldout))
+    losses = sample_loss(connection, heldout, progress).mean(searched)
     progress.end()
 
     def point(name, leaders):
@@ -205,14 +204,15 @@ def main():
                            f"model's context of {model.max_model_len} tokens")
         searched, heldout = split(text.windows(
             text.tokenize(connection, content), arguments.window), arguments)
-        found, sample = find(connection, arguments, searched)
+        found, evenly, losses = find(connection, arguments, searched)
         result = {
             **command_line.facts(arguments, model),
             "settings": {name: getattr(arguments, name) for name in (
-                "data", "max_kv", "max_loss_increase", "window", "refinements")},
+                "data", "max_kv", "max_loss_increase", "window",
+                "refinements")},
             "num_search_windows": len(searched),
             "num_heldout_windows": len(heldout),
-            **judge(connection, found, sample, heldout)}
+            **judge(connection, found, evenly, losses, heldout)}
         chosen = choose(result, arguments.max_kv, arguments.max_loss_increase)
         if arguments.register:
             connection.register({point["name"]: point["spec"]

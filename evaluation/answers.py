@@ -41,5 +41,6 @@ def judge(references: tuple[str, ...], predicted: str) -> tuple[float, float]:
     if normalise(predicted) == NO_ANSWER:
         predicted = ""
     golds = [gold for gold in references if normalise(gold)] or [""]
-    exact = max(float(normalise(gold) == normalise(predicted)) for gold in golds)
+    exact = max(float(normalise(gold) == normalise(predicted))
+                for gold in golds)
     return exact, max(f1(gold, predicted) for gold in golds)

@@ -94,11 +94,12 @@ class Connection:
         """Asks the server what `spec` is; BadInput if it knows none such."""
         try:
             usage = self.score([0, 0], spec).usage  # one position is cached
-        except Failure as failure:
+        except BadInput as failure:
             raise BadInput(f"strategy '{label}': {failure}") from None
-        return Strategy(label=label, spec=spec, canonical=usage.strategy,
-                        num_leaders=usage.kv_bytes // self.model.page_bytes,
-                        kv_bytes_per_token=usage.kv_bytes // self.model.page_tokens)
+        return Strategy(
+            label=label, spec=spec, canonical=usage.strategy,
+            num_leaders=usage.kv_bytes // self.model.page_bytes,
+            kv_bytes_per_token=usage.kv_bytes // self.model.page_tokens)
 
     def register(self, named: dict[str, str]):
         """Registers strategies with the server: name to spec."""
@@ -107,18 +108,15 @@ class Connection:
                                  for name, spec in named.items()]))
 
     def run_all(self, function, items) -> list:
-        """function(item) of all items, `concurrency` at once, in their order."""
+        """function(item) of all items, `concurrency` at once, in order."""
         with concurrent.futures.ThreadPoolExecutor(self.concurrency) as pool:
             futures = [pool.submit(function, item) for item in items]
             try:
-                concurrent.futures.wait(
-                    futures, return_when=concurrent.futures.FIRST_EXCEPTION)
-                done = [future for future in futures if future.done()]
-                for future in done:
-                    future.result()
-                return [future.result() for future in futures]
+                for future in concurrent.futures.as_completed(futures):
+                    future.result()  # the first failure ends all
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
+            return [future.result() for future in futures]
 
     def _call(self, method, request):
         code = self._grpc.StatusCode
@@ -126,12 +124,13 @@ class Connection:
             try:
                 return method(request, timeout=CALL_SECONDS)
             except self._grpc.RpcError as error:
-                if error.code() == code.RESOURCE_EXHAUSTED:  # its queue is full
-                    metadata = dict(error.trailing_metadata() or ())
-                    time.sleep(int(metadata.get("retry-after-ms", 100)) / 1000)
-                    continue
-                refused = error.code() in (code.INVALID_ARGUMENT, code.NOT_FOUND,
-                                           code.FAILED_PRECONDITION)
-                kind = BadInput if refused else Failure
-                raise kind(f"the server at {self.target} says: {error.details()}"
-                           ) from None
+                if error.code() != code.RESOURCE_EXHAUSTED:
+                    refused = error.code() in (
+                        code.INVALID_ARGUMENT, code.NOT_FOUND,
+                        code.FAILED_PRECONDITION)
+                    kind = BadInput if refused else Failure
+                    raise kind(f"the server at {self.target} says: "
+                               f"{error.details()}") from None
+                metadata = dict(error.trailing_metadata() or ())
+            # Its queue is full.
+            time.sleep(int(metadata.get("retry-after-ms", 100)) / 1000)

@@ -22,11 +22,6 @@ def exchanged(leaders: Leaders, old: int, new: int) -> Leaders:
     return tuple(sorted({*leaders, new} - {old}))
 
 
-def removals(leaders: Leaders) -> list[Leaders]:
-    """All sets with one leader less."""
-    return [without(leaders, layer) for layer in leaders[1:]]
-
-
 def slides(leaders: Leaders, num_layers: int) -> list[Leaders]:
     """All sets in which one leader moved up to its neighbours, not over them.
 

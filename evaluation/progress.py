@@ -6,7 +6,7 @@ import time
 
 
 class Progress:
-    """Counts work done towards a total that may be corrected on the way.
+    """Counts work done towards a total, which may be an estimate.
 
     On a terminal one line is rewritten; elsewhere a line is written every
     `SECONDS`.  Any thread may call add().
@@ -27,16 +27,12 @@ class Progress:
             self._done += amount
             self._show()
 
-    def set_total(self, total):
-        with self._lock:
-            self._total = total
-
     def end(self):
         """Leaves what was shown, in a line of its own."""
         if self._stream.isatty():
             self._stream.write("\r\033[K")
-        self._stream.write(f"{self._what}: {time.monotonic() - self._begin:.0f} s"
-                           "\n")
+        seconds = time.monotonic() - self._begin
+        self._stream.write(f"{self._what}: {seconds:.0f} s\n")
         self._stream.flush()
 
     def _show(self):

@@ -54,17 +54,19 @@ def _squad(articles):
     for article in articles:
         for paragraph in article["paragraphs"]:
             for item in paragraph["qas"]:
-                yield Question(
-                    context=_text(paragraph["context"]),
-                    question=_text(item["question"]),
-                    answers=tuple(_text(answer["text"]) for answer in item["answers"]))
+                texts = [_text(answer["text"]) for answer in item["answers"]]
+                yield Question(context=_text(paragraph["context"]),
+                               question=_text(item["question"]),
+                               answers=tuple(texts))
 
 
 def _hotpot(item):
     passages = []
     for title, sentences in item["context"]:
-        passages.append(f"{_text(title)}: {''.join(map(_text, sentences)).strip()}")
-    return Question(context="\n".join(passages), question=_text(item["question"]),
+        sentences = "".join(map(_text, sentences)).strip()
+        passages.append(f"{_text(title)}: {sentences}")
+    return Question(context="\n".join(passages),
+                    question=_text(item["question"]),
                     answers=(_text(item["answer"]),))
 
 

@@ -1,6 +1,6 @@
 """Searches the leader sets of least loss, one for every number of leaders."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from evaluation import leader_sets
 from evaluation.leader_sets import Leaders
@@ -9,24 +9,26 @@ from evaluation.race import SampleLoss, cost, race
 # Of the layers best to add, and best to remove, that a refinement combines.
 NUM_CROSSED = 3
 
+# Removing a layer hardly ever becomes cheaper when others go.  So only one step
+# in so many looks at all layers, those between at the cheaper half of them.
+STEPS_PER_LOOK = 3
+
 
 def search(sample: SampleLoss, num_layers: int, min_leaders: int,
-           refined: Iterable[int], num_refinements: int,
-           report: Callable[[Leaders], None] = lambda leaders: None
-           ) -> dict[int, Leaders]:
+           refined: Iterable[int],
+           num_refinements: int) -> dict[int, Leaders]:
     """Greedy removal from `full` to `min_leaders`; number of leaders to set.
 
     Where every=N has as many leaders, the better of both goes on.  Sets of
     sizes in `refined` are then improved by exchanges, at most
-    `num_refinements` each, before the next removal.  `report` hears of each
-    set found.
+    `num_refinements` each, before the next removal.
     """
     evenly = every_sets(num_layers)
     best = leader_sets.full(num_layers)
     found = {num_layers: best}
-    report(best)
+    removals = _Removals(sample)
     while len(best) > min_leaders:
-        best = race(sample, leader_sets.removals(best))[0]
+        best = removals.next(best)
         size = len(best)
         if size in evenly:
             means = sample.mean([best, evenly[size]])
@@ -38,8 +40,36 @@ def search(sample: SampleLoss, num_layers: int, min_leaders: int,
                     break
                 best = better
         found[size] = best
-        report(best)
     return found
+
+
+class _Removals:
+    """Finds which leader to remove next."""
+
+    def __init__(self, sample: SampleLoss):
+        self._sample = sample
+        self._steps = 0
+        self._by_cost = []  # layers as of the last look, cheapest first
+
+    def next(self, leaders: Leaders) -> Leaders:
+        sets = {layer: leader_sets.without(leaders, layer)
+                for layer in leaders[1:]}
+        if self._steps % STEPS_PER_LOOK == 0:
+            means = self._sample.mean(sets.values(), 1)
+            self._by_cost = sorted(sets, key=lambda layer: means[sets[layer]])
+            tried = list(sets)
+        else:
+            # Exchanges may have brought leaders that were not looked at.
+            new = [layer for layer in sets if layer not in self._by_cost]
+            old = [layer for layer in self._by_cost if layer in sets]
+            tried = new + old[:num_tried(len(old))]
+        self._steps += 1
+        return race(self._sample, [sets[layer] for layer in tried])[0]
+
+
+def num_tried(num_layers: int) -> int:
+    """Of so many layers, in a step that does not look at all."""
+    return min(num_layers, max(4, num_layers // 2))
 
 
 def every_sets(num_layers: int) -> dict[int, Leaders]:
@@ -76,8 +106,8 @@ def estimate_windows(num_layers: int, min_leaders: int, refined: Iterable[int],
                      num_refinements: int, num_windows: int) -> int:
     """About how many windows search() measures, at most."""
     total = 0
-    for size in range(num_layers - 1, min_leaders - 1, -1):
-        total += cost(size)
+    for step, size in enumerate(range(num_layers - 1, min_leaders - 1, -1)):
+        total += cost(num_tried(size) if step % STEPS_PER_LOOK else size)
         if size in refined and size > 1:
             followers = num_layers - size
             crossed = (cost(followers, NUM_CROSSED) +

@@ -11,7 +11,8 @@ from evaluation.failure import Failure
 class ServerProcess:
     """strata_server on a free port of the loopback, from `with` to its end.
 
-    Each has an empty prefix cache, so no measurement profits from the one before.
+    Each has an empty prefix cache, so that no measurement profits from the one
+    before.
     """
 
     def __init__(self, binary, flags):
@@ -40,14 +41,14 @@ class ServerProcess:
         status = self._stop()
         if status in (1, 2):  # it refused, and says why in its last line
             raise Failure(f"the server did not come up: {self._log_end(1)}")
-        raise Failure(f"the server did not come up, status {status}; its log ends "
-                      f"with\n{self._log_end(20)}")
+        raise Failure(f"the server did not come up, status {status}; its log "
+                      f"ends with\n{self._log_end(20)}")
 
     def __exit__(self, kind, *_):
         status = self._stop()
         if status != 0 and kind is None:
-            raise Failure(f"the server ended with status {status}; its log ends with"
-                          f"\n{self._log_end(20)}")
+            raise Failure(f"the server ended with status {status}; its log ends"
+                          f" with\n{self._log_end(20)}")
 
     def _stop(self):
         self._process.send_signal(signal.SIGTERM)

@@ -13,11 +13,14 @@ import signal
 import sys
 import time
 
-import economy_machine
-import economy_server
-import economy_tables
+ROOT = pathlib.Path(__file__).absolute().parents[2]
+sys.path.insert(0, str(ROOT))
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+import economy_load  # noqa: E402
+import economy_machine  # noqa: E402
+import economy_tables  # noqa: E402
+from evaluation.failure import Failure  # noqa: E402
+from evaluation.server_process import ServerProcess  # noqa: E402
 
 CONFIGURATIONS = {  # name: the load client's mix
     "full": "full",
@@ -96,8 +99,8 @@ class Bench:
         print(f"[{self._num_begun}/{self._num_runs}] {what}", file=sys.stderr, flush=True)
         server_flags = [f"--model={arguments.model}", f"--threads={arguments.threads}",
                         "--max_queued_requests=100000", *server_flags]
-        with economy_server.Server(arguments.server, server_flags) as server:
-            report = economy_server.run_load(arguments.load, server.address, [f"--seed={arguments.seed}", *load_flags])
+        with ServerProcess(arguments.server, server_flags) as server:
+            report = economy_load.run_load(arguments.load, server.address, [f"--seed={arguments.seed}", *load_flags])
         others = watch.share()
         report["cpu_share_of_others"] = round(others, 4)
         print(f"        TTFT p50 {report['p50_ttft_ms']:.0f} ms, {report['output_throughput']:.0f} tok/s, "
@@ -195,7 +198,7 @@ def main():
             result = json.loads(pathlib.Path(arguments.from_json).read_text(encoding="utf-8"))
         else:
             result = measure(arguments)
-    except (economy_server.Failure, OSError, ValueError) as failure:
+    except (Failure, OSError, ValueError) as failure:
         raise SystemExit(f"strata bench: {failure}") from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None

@@ -1,16 +1,5 @@
-"""What economy.py measured, as Markdown tables whose columns are aligned."""
-
-
-def render(heads, rows):
-    """Cells are text; the first two columns stand left, the others right."""
-    widths = [max(len(row[c]) for row in [heads, *rows]) for c in range(len(heads))]
-
-    def line(cells):
-        aligned = [cell.ljust(width) if c < 2 else cell.rjust(width) for c, (cell, width) in enumerate(zip(cells, widths))]
-        return "| " + " | ".join(aligned) + " |"
-
-    rule = ["-" * width if c < 2 else "-" * (width - 1) + ":" for c, width in enumerate(widths)]
-    return "\n".join([line(heads), "| " + " | ".join(rule) + " |", *map(line, rows)])
+"""What economy.py measured, as Markdown tables."""
+from evaluation.tables import render
 
 
 def load_table(runs):

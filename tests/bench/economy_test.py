@@ -10,11 +10,11 @@ import tempfile
 import unittest
 from unittest import mock
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parent))
 import economy  # noqa: E402
 import economy_machine  # noqa: E402
-import economy_server  # noqa: E402
 import economy_tables  # noqa: E402
+from evaluation.failure import Failure  # noqa: E402
 
 SERVER = """#!/bin/bash
 echo "server $*" >>"$CALLS"
@@ -80,10 +80,10 @@ class EconomyTest(unittest.TestCase):
         self.assertEqual(sum("--admission=optimistic" in call for call in self.calls("server")), 3)
 
     def test_what_fails_ends_the_run_and_stops_the_server(self):
-        with self.assertRaisesRegex(economy_server.Failure, "no such threads"):
+        with self.assertRaisesRegex(Failure, "no such threads"):
             economy.measure(self.arguments("--threads=99"))
         with mock.patch.dict(economy.CONFIGURATIONS, {"full": "broken"}):
-            with self.assertRaisesRegex(economy_server.Failure, "load client ended with status 1"):
+            with self.assertRaisesRegex(Failure, "load client ended with status 1"):
                 economy.measure(self.arguments())
         self.assertEqual(len(self.calls("stopped")), 1)
 
