@@ -1,0 +1,1 @@
+"""Losses and answers of a model under strategies, by a server's API."""
