@@ -11,6 +11,9 @@ PACKAGES=(
   libutf8proc-dev libboost-context-dev prometheus python3 python3-pip
 )
 
+# What tests run besides: docker-compose for its `config`.
+TEST_PACKAGES=(docker-compose)
+
 missing_packages() {
   local package
   for package in "${PACKAGES[@]}"; do
