@@ -10,6 +10,7 @@ import copy
 import json
 import os
 import pathlib
+import subprocess
 import tempfile
 import unittest
 
@@ -28,14 +29,14 @@ SCHEMAS = pathlib.Path(__file__).parent / "schemas"
 
 def validate_custom(obj: tree.Object) -> None:
     """Raises for a custom resource with a wrong or an unknown field."""
-    if obj["kind"] == "PodMonitor":
-        model = prometheus_operator.PodMonitor.model_validate(obj)
-        # Unknown fields are dropped, not refused.
-        kept = model.model_dump(
+    model = getattr(prometheus_operator, obj["kind"], None)
+    if model is not None:
+        kept = model.model_validate(obj).model_dump(
             by_alias=True, exclude_unset=True, mode="json"
         )
+        # Unknown fields are dropped, not refused.
         if kept != obj:
-            raise ValueError(f"PodMonitor has fields unknown to it: {obj}")
+            raise ValueError(f"{obj['kind']} has fields unknown to it: {obj}")
         return
     path = SCHEMAS / f"{obj['kind'].lower()}.json"
     jsonschema.Draft202012Validator(json.loads(path.read_text())).validate(obj)
@@ -83,6 +84,20 @@ class ManifestsTest(unittest.TestCase):
                 name = f"{folder} {obj['kind']} {obj['metadata']['name']}"
                 with self.subTest(name):
                     validate(obj)
+
+    def test_prometheus_rules(self):
+        printed = subprocess.run(
+            [tree.DEPLOY / "kubernetes/prometheus_rules"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        rules = list(yaml.safe_load_all(printed))
+        self.assertEqual(len(rules), 2)
+        for rule in rules:
+            self.assertEqual(rule["kind"], "PrometheusRule")
+            self.assertTrue(rule["spec"]["groups"])
+            validate(rule)
 
     def test_objects_live_in_one_namespace(self):
         cluster_wide = {"Namespace", "ClusterServingRuntime"}

@@ -61,7 +61,6 @@ class ReadmeTest(unittest.TestCase):
             "cpus",
             "from-file",
             "config-file",
-            "server",
             "model",
             "memory",
             "context",
