@@ -194,25 +194,31 @@ def show(result: dict, chosen):
               f"{result['settings']['max_loss_increase']:.3g} of its loss.")
 
 
+def measure(connection, arguments, content: str) -> dict:
+    model = connection.model
+    if arguments.window > model.max_model_len:
+        raise BadInput(f"--window={arguments.window} is more than the model's "
+                       f"context of {model.max_model_len} tokens")
+    ids = text.tokenize(connection, content)
+    searched, heldout = split(text.windows(ids, arguments.window), arguments)
+    found, evenly, losses = find(connection, arguments, searched)
+    return {
+        **command_line.facts(arguments, model),
+        "settings": {name: getattr(arguments, name) for name in (
+            "data", "max_kv", "max_loss_increase", "window", "refinements")},
+        "num_search_windows": len(searched),
+        "num_heldout_windows": len(heldout),
+        **judge(connection, found, evenly, losses, heldout)}
+
+
 def main():
     arguments = parse_arguments(sys.argv[1:])
     content = text.read_text(arguments.data)
+    if arguments.check_only:
+        return
+    plots = command_line.load_plots(arguments)
     with command_line.connection(arguments) as connection:
-        model = connection.model
-        if arguments.window > model.max_model_len:
-            raise BadInput(f"--window={arguments.window} is more than the "
-                           f"model's context of {model.max_model_len} tokens")
-        searched, heldout = split(text.windows(
-            text.tokenize(connection, content), arguments.window), arguments)
-        found, evenly, losses = find(connection, arguments, searched)
-        result = {
-            **command_line.facts(arguments, model),
-            "settings": {name: getattr(arguments, name) for name in (
-                "data", "max_kv", "max_loss_increase", "window",
-                "refinements")},
-            "num_search_windows": len(searched),
-            "num_heldout_windows": len(heldout),
-            **judge(connection, found, evenly, losses, heldout)}
+        result = measure(connection, arguments, content)
         chosen = choose(result, arguments.max_kv, arguments.max_loss_increase)
         if arguments.register:
             connection.register({point["name"]: point["spec"]
@@ -220,8 +226,7 @@ def main():
                                  if point["kv"] < 1})
     if arguments.json:
         command_line.write_json(arguments.json, result)
-    if arguments.plot:
-        from evaluation import plots
+    if plots:
         plots.plot_frontier(result, arguments.plot)
     show(result, chosen)
 

@@ -57,6 +57,9 @@ def parser(verb: str, description: str) -> Parser:
                       help="more flags for the own server")
     made.add_argument("--server", default=ROOT / "bazel-bin/server/"
                       "strata_server", help=argparse.SUPPRESS)
+    # What the wrong flags and files are, before the long part of ./strata.
+    made.add_argument("--check_only", action="store_true",
+                      help=argparse.SUPPRESS)
     made.add_argument("--concurrency", type=positive, default=16,
                       help="calls in flight [%(default)s]")
     made.add_argument("--seed", type=int, default=1, help="[%(default)s]")
@@ -92,12 +95,17 @@ def check(arguments):
     for path in (arguments.json, arguments.plot):
         if path and not pathlib.Path(path).absolute().parent.is_dir():
             raise BadInput(f"{path}: its folder is not there")
-    if arguments.plot:
-        try:
-            from evaluation import plots  # noqa: F401
-        except ImportError:
-            raise BadInput("--plot needs Debian's python3-matplotlib"
-                           ) from None
+
+
+def load_plots(arguments):
+    """The module plots, if a plot is wanted, before the long part."""
+    if not arguments.plot:
+        return None
+    try:
+        from evaluation import plots
+    except ImportError:
+        raise Failure("--plot needs Debian's python3-matplotlib") from None
+    return plots
 
 
 def facts(arguments, model) -> dict:

@@ -136,12 +136,14 @@ def main():
     chosen = questions.choose(
         questions.read_questions(arguments.qa), arguments.max_questions,
         arguments.seed) if arguments.qa else None
+    if arguments.check_only:
+        return
+    plots = command_line.load_plots(arguments)
     with command_line.connection(arguments) as connection:
         result = measure(connection, arguments, content, chosen)
     if arguments.json:
         command_line.write_json(arguments.json, result)
-    if arguments.plot:
-        from evaluation import plots
+    if plots:
         plots.plot_evaluation(result, arguments.plot)
     show(result)
 

@@ -1,0 +1,33 @@
+# shellcheck shell=bash
+# ./strata eval and ./strata advise: what strategies cost a model.  Sourced by
+# ./strata; their own flags are in evaluation/.
+
+# evaluate MODULE ARGUMENTS: runs evaluation/MODULE.py with Debian's Python, for
+# which Debian's gRPC is installed.
+evaluate() {
+  local run=(env "PYTHONPATH=$ROOT" /usr/bin/python3 -B -P -m "evaluation.$1")
+  shift
+  local argument target
+  for argument in "$@"; do
+    if [[ $argument =~ ^(-h|--help)$ ]]; then exec "${run[@]}" --help; fi
+  done
+  target="$(flag_value target "" "$@")"
+  if [[ -z $target && -z $(flag_value model "" "$@") ]]; then
+    run+=("--model=$MODEL")
+  fi
+  # Mistakes show before the long part.
+  if [[ -x ${run[2]} ]]; then "${run[@]}" --check_only "$@" || exit; fi
+  if [[ -n $target ]]; then
+    PACKAGES=(python3 protobuf-compiler protobuf-compiler-grpc)  # builds nothing
+  fi
+  PACKAGES+=(python3-grpcio python3-protobuf)
+  if [[ -n $(flag_value plot "" "$@") ]]; then
+    PACKAGES+=(python3-matplotlib)
+  fi
+  install_packages >&2
+  if [[ -z $target ]]; then
+    ensure_built //server:strata_server >&2
+    if [[ " ${run[*]} " == *" --model=$MODEL "* ]]; then fetch_model >&2; fi
+  fi
+  exec "${run[@]}" "$@"
+}
