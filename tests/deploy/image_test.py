@@ -1,5 +1,5 @@
-"""The images and the compose file: by hadolint and docker-compose, and what they
-take for granted of the tree.  No image is built here: that needs a daemon."""
+"""The images and the compose file: by hadolint and docker-compose, and what
+they take for granted of the tree.  No image is built here: that takes long."""
 
 import functools
 import os

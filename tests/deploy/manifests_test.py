@@ -139,7 +139,7 @@ class ManifestsTest(unittest.TestCase):
         self.assertEqual(init["image"], "strata-model:1.0.0")
 
     def test_validation_refuses_what_is_wrong(self):
-        """The validators notice an unknown field, at the top and within pods."""
+        """Validators notice an unknown field, at the top and within pods."""
         for folder in tree.KUSTOMIZATIONS:
             for obj in tree.objects(folder):
                 if "spec" not in obj:

@@ -1,4 +1,4 @@
-"""deploy/README.md says what is: its flags, its paths, its overlay, its times."""
+"""deploy/README.md says what is: flags, paths, overlay, times, sizes."""
 
 import math
 import os

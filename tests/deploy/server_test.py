@@ -1,5 +1,5 @@
-"""The server takes the configuration of the manifests, answers their probes, has
-the metrics of the autoscaler, and drains in time."""
+"""The server takes the configuration of the manifests, answers their probes,
+has the metrics of the autoscaler, and drains in time."""
 
 import pathlib
 import re

@@ -1,5 +1,5 @@
-"""What the tests of deploy/ read: the tree, its manifests as kubectl builds them,
-and the flags of the server."""
+"""What the tests of deploy/ read: the tree, its manifests as kubectl builds
+them, and the flags of the server."""
 
 import functools
 import pathlib
