@@ -19,6 +19,7 @@ class ServerProcess:
         self._command = [str(binary), "--grpc_port=0", "--http_port=0", *flags]
         self._process = None
         self._log = None
+        self._last_lines = []
         self.address = ""
 
     def __enter__(self):
@@ -52,8 +53,12 @@ class ServerProcess:
 
     def _stop(self):
         self._process.send_signal(signal.SIGTERM)
-        return self._process.wait()
+        status = self._process.wait()
+        self._process.stdout.close()
+        with self._log:
+            self._log.seek(0)
+            self._last_lines = self._log.readlines()[-20:]
+        return status
 
     def _log_end(self, num_lines):
-        self._log.seek(0)
-        return "".join(self._log.readlines()[-num_lines:]).strip()
+        return "".join(self._last_lines[-num_lines:]).strip()

@@ -71,7 +71,8 @@ class GoldenTest(unittest.TestCase):
             for verb, flag in (("eval", "text"), ("advise", "data")):
                 status, _, err = run(
                     verb, f"--model={tiny_models.GOLDEN}", f"--server={SERVER}",
-                    "--server_flags=--threads=1", f"--{flag}={file.name}")
+                    "--server_flags=--threads=1", f"--{flag}={file.name}",
+                    "--window=64")
                 self.assertEqual(status, 2)
                 self.assertRegex(err, r"\nstrata \w+: the server at .* says: "
                                  "the model has no tokenizer.*\n$")
@@ -86,6 +87,7 @@ class TextModelTest(unittest.TestCase):
         cls.folder = pathlib.Path(scratch.name)
         tiny_models.write_text_model(cls.folder / "model")
         (cls.folder / "text.txt").write_text(TEXT)
+        (cls.folder / "short.txt").write_text("one window")
         (cls.folder / "qa.json").write_text(json.dumps(QUESTIONS))
         cls.server = cls.enterClassContext(ServerProcess(
             SERVER, [f"--model={cls.folder}/model", *FLAGS]))
@@ -211,8 +213,8 @@ class TextModelTest(unittest.TestCase):
                 ("eval", (at, content, "--max_tokens=511"),
                  "511 tokens are less than one window of 512"),
                 ("eval", (at, content, "--window=513"), "context of 512"),
-                ("advise", (at, data, "--window=500", "--max_kv=0.5"), "windows"
-                 " of 500 tokens, 2 are needed"),
+                ("advise", (at, f"--data={self.folder}/short.txt"),
+                 "short.txt: fills 0 windows of 256 tokens, 2 are needed"),
                 ("advise", (at, data, "--window=513"), "context of 512"),
                 ("eval", ("--target=127.0.0.1:1", content),
                  "no server answers at 127.0.0.1:1"),
