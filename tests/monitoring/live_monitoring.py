@@ -16,7 +16,7 @@ from typing import Any
 
 PROMETHEUS = "/usr/bin/prometheus"  # of Debian's package prometheus
 RULES = pathlib.Path("monitoring/prometheus")
-PATIENCE_S = 120  # a machine may be busy; nothing is this slow
+PATIENCE_S = 60  # a machine may be busy; nothing is this slow
 
 
 class Process:
