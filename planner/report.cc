@@ -26,7 +26,7 @@ std::string MiB(int64_t num_bytes) {
 }
 
 std::string GB(int64_t num_bytes) {
-  return absl::StrFormat("%s (%.2f GB)", FormatBytes(num_bytes),
+  return absl::StrFormat("%s (%.4g GB)", FormatBytes(num_bytes),
                          num_bytes / 1e9);
 }
 
