@@ -35,9 +35,9 @@ def parse_arguments(argv: list[str]):
         help="how far to go: part of the KV bytes of full [%(default)s]")
     add("--max_loss_increase", type=percentage, metavar="2%",
         help="names the fewest leaders within it, against full")
-    add("--window", type=command_line.positive, default=256,
+    add("--window", type=command_line.positive, default=128,
         help="tokens that are scored together [%(default)s]")
-    add("--search_tokens", type=command_line.positive, default=4096,
+    add("--search_tokens", type=command_line.positive, default=2048,
         help="that losses are measured on to choose [%(default)s]")
     add("--heldout_tokens", type=command_line.positive, default=4096,
         help="that losses are measured on to judge [%(default)s]")
@@ -143,7 +143,8 @@ def choose(result: dict, max_kv: float, max_increase: float | None):
 
 
 def table(result: dict) -> str:
-    evenly = {point["num_leaders"]: point for point in result["every"]}
+    evenly = {point["num_leaders"]: point for point in result["every"]
+              if point["kv"] < 1}
     full = result["full_heldout_loss"]
     rows = []
     for point in result["frontier"]:

@@ -108,14 +108,19 @@ class Connection:
                                  for name, spec in named.items()]))
 
     def run_all(self, function, items) -> list:
-        """function(item) of all items, `concurrency` at once, in order."""
+        """function(item) of all items, `concurrency` at once, in order.
+
+        The first failure ends all calls and the connection.
+        """
         with concurrent.futures.ThreadPoolExecutor(self.concurrency) as pool:
             futures = [pool.submit(function, item) for item in items]
             try:
                 for future in concurrent.futures.as_completed(futures):
-                    future.result()  # the first failure ends all
-            finally:
+                    future.result()
+            except BaseException:  # Ctrl-C as well
                 pool.shutdown(wait=False, cancel_futures=True)
+                self._channel.close()
+                raise
             return [future.result() for future in futures]
 
     def _call(self, method, request):

@@ -214,7 +214,7 @@ class TextModelTest(unittest.TestCase):
                  "511 tokens are less than one window of 512"),
                 ("eval", (at, content, "--window=513"), "context of 512"),
                 ("advise", (at, f"--data={self.folder}/short.txt"),
-                 "short.txt: fills 0 windows of 256 tokens, 2 are needed"),
+                 "short.txt: fills 0 windows of 128 tokens, 2 are needed"),
                 ("advise", (at, data, "--window=513"), "context of 512"),
                 ("eval", ("--target=127.0.0.1:1", content),
                  "no server answers at 127.0.0.1:1"),
