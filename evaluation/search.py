@@ -9,7 +9,7 @@ from evaluation.race import SampleLoss, cost, race
 # Of the layers best to add, and best to remove, that a refinement combines.
 NUM_CROSSED = 3
 
-# Removing a layer hardly ever becomes cheaper when others go.  So only one step
+# Taking it that removals rarely become the cheapest when others go, only one step
 # in so many looks at all layers, those between at the cheaper half of them.
 STEPS_PER_LOOK = 3
 

@@ -64,6 +64,16 @@ class GoldenTest(unittest.TestCase):
                 self.assertEqual(loss.num_tokens, 3 * (len(prompt) - 1))
                 self.assertAlmostEqual(loss.perplexity, math.exp(loss.loss))
 
+    def test_a_full_queue_is_waited_for(self):
+        with ServerProcess(
+            SERVER, [f"--model={tiny_models.GOLDEN}", *FLAGS,
+                     "--max_sequences=1", "--max_queued_requests=1"]
+        ) as server, Connection(server.address, 16) as to:
+            responses = to.run_all(lambda _: to.score([1, 2, 3] * 60, "full"),
+                                   range(100))
+            self.assertEqual(len({response.sum_logprob
+                                  for response in responses}), 1)
+
     def test_a_model_without_tokenizer_is_refused_in_one_line(self):
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
             file.write(TEXT)
