@@ -81,7 +81,8 @@ def _load():
                 "{{instance}}"), width=8),
         series("Time to first token", "What 90 % of the requests stay below.",
                "s",
-               (f"histogram_quantile(0.9, sum by (le, instance) (rate({ttft})))",
+               ("histogram_quantile(0.9, "
+                f"sum by (le, instance) (rate({ttft})))",
                 "p90 {{instance}}"), width=8),
         series("Restarts", "Starts of the process within 30 minutes.", "none",
                ("changes(process_start_time_seconds{@}[30m])", "{{instance}}"),

@@ -67,7 +67,8 @@ def _pressure():
         series("Switches, by cause", "Changes of a sequence's strategy: asked "
                "for by a client of Admin, planned in the request, under memory "
                "pressure.", "ops",
-               (f"sum by (cause) (rate(strata_strategy_switches_total{{@}}{RATE}))",
+               ("sum by (cause) "
+                f"(rate(strata_strategy_switches_total{{@}}{RATE}))",
                 "{{cause}}"), stacked=True),
         series("Bytes freed by switches, by cause", "KV bytes that came back "
                "at once.", "Bps",
@@ -76,11 +77,13 @@ def _pressure():
                 "{{cause}}"), stacked=True),
         series("Starts at the floor", "Sequences admitted under their floor "
                "because the pool was short.", "ops",
-               (f"sum by (instance) (rate(strata_floor_starts_total{{@}}{RATE}))",
+               ("sum by (instance) "
+                f"(rate(strata_floor_starts_total{{@}}{RATE}))",
                 "{{instance}}"), width=8),
         series("Pre-emptions", "Sequences that lost their pages to others and "
                "are computed again (--admission=optimistic).", "ops",
-               (f"sum by (instance) (rate(strata_preemptions_total{{@}}{RATE}))",
+               ("sum by (instance) "
+                f"(rate(strata_preemptions_total{{@}}{RATE}))",
                 "{{instance}}"), width=8),
         series("Pre-emptions per request", "For each request that ended, over "
                "5 minutes; StrataPreemptionStorm fires above 0.5.", "none",

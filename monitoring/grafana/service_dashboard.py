@@ -36,8 +36,8 @@ def _objectives():
                "How many times faster than evenly over 30 days the error "
                "budget of an objective goes, over an hour: ttft (first token "
                "within 1 s), inter_token (next token within 100 ms), requests "
-               "(neither failed nor refused by a full queue). StrataSloBurnsFast "
-               "fires above 14.4.", "none",
+               "(neither failed nor refused by a full queue). "
+               "StrataSloBurnsFast fires above 14.4.", "none",
                ('slo:strata_bad:ratio_rate1h{job=~"$job"} / ' + budget,
                 "{{slo}} {{model_name}}"), width=8),
         series("Bad events", "Share of an objective's events that were bad, "
@@ -67,11 +67,13 @@ def _requests():
                "Calls that were refused: queue_full, never_fits (the pool or "
                "the longest context), invalid, draining (also a lost device).",
                "reqps",
-               (f"sum by (reason) (rate(strata_request_rejected_total{{@}}{RATE}))",
+               ("sum by (reason) "
+                f"(rate(strata_request_rejected_total{{@}}{RATE}))",
                 "{{reason}}"), stacked=True),
         series("Running and waiting",
                "Requests, and how many sequences and waiting requests the "
-               "servers allow (--max_sequences, --max_queued_requests).", "none",
+               "servers allow (--max_sequences, --max_queued_requests).",
+               "none",
                ("sum(strata_requests_running{@})", "running"),
                ("sum(strata_requests_waiting{@})", "waiting"),
                ("sum(strata_max_sequences{@})", "most sequences"),

@@ -1,4 +1,4 @@
-"""A Strata server under a real Prometheus, both on free ports of the loopback."""
+"""A Strata server under a real Prometheus, on free ports of the loopback."""
 
 import json
 import pathlib

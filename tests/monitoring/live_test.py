@@ -118,7 +118,8 @@ class LiveTest(unittest.TestCase):
         page = self.server.metrics()
         types = dict(re.findall(r"(?m)^# TYPE (\S+) (\w+)$", page))
         labels = {name: set() for name in types}
-        for name, matchers in re.findall(r"(?m)^([^#\s{]+)(?:\{(.*)\})? ", page):
+        for name, matchers in re.findall(r"(?m)^([^#\s{]+)(?:\{(.*)\})? ",
+                                         page):
             family = name if name in types else re.sub(
                 r"_(bucket|sum|count)$", "", name)
             labels[family].update(re.findall(r'(\w+)="', matchers))

@@ -43,8 +43,8 @@ class RulesTest(unittest.TestCase):
 
     def test_every_alert_has_a_case_that_fires_and_one_that_does_not(self):
         text = "".join(case.read_text() for case in CASES)
-        quiet = re.findall(r"alertname: (\w+), eval_time: \w+, exp_alerts: \[\]",
-                           text)
+        quiet = re.findall(
+            r"alertname: (\w+), eval_time: \w+, exp_alerts: \[\]", text)
         fires = re.findall(r"alertname: (\w+)\n +eval_time: \w+\n"
                            r" +exp_alerts:\n +- exp_labels:", text)
         self.assertEqual(set(fires), set(alerts()))
@@ -67,7 +67,8 @@ class RunbookTest(unittest.TestCase):
         readme = pathlib.Path("monitoring/README.md").read_text()
         self.assertEqual(re.findall(r"(?m)^### (Strata\w+)$", readme),
                          list(alerts()))
-        table = re.findall(r"(?m)^\| \[(Strata\w+)\]\(#(\w+)\) \| (\w+) ", readme)
+        table = re.findall(r"(?m)^\| \[(Strata\w+)\]\(#(\w+)\) \| (\w+) ",
+                           readme)
         self.assertEqual(
             table, [(name, name.lower(),
                      re.search(r"severity: (\w+)", rule)[1])
