@@ -225,11 +225,11 @@ def main():
             connection.register({point["name"]: point["spec"]
                                  for point in result["frontier"]
                                  if point["kv"] < 1})
+    show(result, chosen)
     if arguments.json:
         command_line.write_json(arguments.json, result)
     if plots:
         plots.plot_frontier(result, arguments.plot)
-    show(result, chosen)
 
 
 if __name__ == "__main__":

@@ -141,11 +141,11 @@ def main():
     plots = command_line.load_plots(arguments)
     with command_line.connection(arguments) as connection:
         result = measure(connection, arguments, content, chosen)
+    show(result)
     if arguments.json:
         command_line.write_json(arguments.json, result)
     if plots:
         plots.plot_evaluation(result, arguments.plot)
-    show(result)
 
 
 if __name__ == "__main__":

@@ -13,34 +13,50 @@ NUM_CROSSED = 3
 # in so many looks at all layers, those between at the cheaper half of them.
 STEPS_PER_LOOK = 3
 
+# every=N is improved if its loss is above that of `full` by no more than so
+# many times what the greedy set's is.
+MAX_START = 2
+
 
 def search(sample: SampleLoss, num_layers: int, min_leaders: int,
            refined: Iterable[int],
            num_refinements: int) -> dict[int, Leaders]:
     """Greedy removal from `full` to `min_leaders`; number of leaders to set.
 
-    Where every=N has as many leaders, the better of both goes on.  Sets of
-    sizes in `refined` are then improved by exchanges, at most
-    `num_refinements` each, before the next removal.
+    Sets of sizes in `refined` are improved by exchanges, at most
+    `num_refinements` each, before the next removal.  Where every=N has as many
+    leaders, it is improved too, and the better of both goes on.
     """
+    full = leader_sets.full(num_layers)
     evenly = every_sets(num_layers)
-    best = leader_sets.full(num_layers)
-    found = {num_layers: best}
+    found = {num_layers: full}
     removals = _Removals(sample)
+    best = full
     while len(best) > min_leaders:
         best = removals.next(best)
         size = len(best)
+        starts = [best]
         if size in evenly:
-            means = sample.mean([best, evenly[size]])
+            starts.append(evenly[size])
+        if size in refined and num_refinements:
+            means = sample.mean([full, *starts])
+            limit = means[full] + MAX_START * (means[best] - means[full])
+            starts += [_refined(sample, start, num_layers, num_refinements)
+                       for start in starts if means[start] <= limit]
+        if len(starts) > 1:
+            means = sample.mean(starts)
             best = min(means, key=means.get)
-        if size in refined:
-            for _ in range(num_refinements):
-                better = refine(sample, best, num_layers)
-                if better == best:
-                    break
-                best = better
         found[size] = best
     return found
+
+
+def _refined(sample, leaders, num_layers, num_refinements) -> Leaders:
+    for _ in range(num_refinements):
+        better = refine(sample, leaders, num_layers)
+        if better == leaders:
+            break
+        leaders = better
+    return leaders
 
 
 class _Removals:
@@ -106,6 +122,7 @@ def estimate_windows(num_layers: int, min_leaders: int, refined: Iterable[int],
                      num_refinements: int, num_windows: int) -> int:
     """About how many windows search() measures, at most."""
     total = 0
+    evenly = every_sets(num_layers)
     for step, size in enumerate(range(num_layers - 1, min_leaders - 1, -1)):
         total += cost(num_tried(size) if step % STEPS_PER_LOOK else size)
         if size in refined and size > 1:
@@ -113,5 +130,7 @@ def estimate_windows(num_layers: int, min_leaders: int, refined: Iterable[int],
             crossed = (cost(followers, NUM_CROSSED) +
                        cost(size - 1, NUM_CROSSED))
             rivals = cost(2 * followers + NUM_CROSSED ** 2, 2)
-            total += num_refinements * (crossed + rivals + 2 * num_windows)
+            num_starts = 2 if size in evenly else 1
+            total += num_starts * num_refinements * (
+                crossed + rivals + 2 * num_windows)
     return total

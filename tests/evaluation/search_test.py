@@ -110,9 +110,9 @@ class SearchTest(unittest.TestCase):
                     excess = loss(found[size]) / best[size] - 1
                     self.assertLess(excess, 0.32, (seed, size))
                     hits[num_refinements] += excess < 1e-9
-        # Of 200; trying all exchanges of two layers finds 185.
+        # Of 200; all exchanges of two layers, from the greedy sets, find 185.
         self.assertGreaterEqual(hits[0], 155)
-        self.assertGreaterEqual(hits[3], 180)
+        self.assertGreaterEqual(hits[3], 190)
 
     def test_never_worse_than_every_n_on_the_sample(self):
         # every=3 is best by far, and greedy removal alone does not get there.
