@@ -53,6 +53,9 @@ std::map<std::string, Target, std::less<>> TargetsOf(Checkpoint* checkpoint) {
   return targets;
 }
 
+// In quotes; long enough for every name that PEFT gives.
+std::string Named(std::string_view tensor) { return Quote(tensor, 80); }
+
 // Removes `suffix` from the end of `text`, if it is there.
 bool ConsumeEnd(std::string_view suffix, std::string* text) {
   if (!text->ends_with(suffix)) return false;
@@ -135,7 +138,7 @@ class AdapterBinder {
     }
     STRATA_RETURN_IF_ERROR(Read(name, tensor, shape, &view).status());
     if (!replaced_.insert(own).second) {
-      return Malformed(file_.path(), Quote(name), " stands twice");
+      return Malformed(file_.path(), Named(name), " stands twice");
     }
     *target.view = view;
     ++summary_.num_replaced;
@@ -150,7 +153,7 @@ class AdapterBinder {
     const std::string other = path + std::string(is_a ? kLoraB : kLoraA);
     const auto pair = tensors_.find(other);
     if (pair == tensors_.end()) {
-      return Malformed(file_.path(), Quote(name), " has no ", Quote(other));
+      return Malformed(file_.path(), Named(name), " has no ", Named(other));
     }
     if (!is_a) return absl::OkStatus();  // bound with its lora_A
     STRATA_ASSIGN_OR_RETURN(const Target target, Find(name, path + ".weight"));
@@ -171,7 +174,7 @@ class AdapterBinder {
         Read(other, pair->second, {update.b.rows, update.b.cols}, &update.b));
     const float bound = std::abs(update.scale) * rank * largest_a * largest_b;
     if (!(bound < std::numeric_limits<float>::max() / 2)) {
-      return Malformed(file_.path(), Quote(name), " and ", Quote(other),
+      return Malformed(file_.path(), Named(name), " and ", Named(other),
                        " give an update that F32 cannot hold");
     }
     *target.update = update;
@@ -195,7 +198,7 @@ class AdapterBinder {
     return Malformed(
         file_.path(), "the model, ", checkpoint_->config.architecture, " of ",
         checkpoint_->config.num_layers, " layers, has nothing for ",
-        Quote(name, 128), "; expected ", kPrefix,
+        Named(name), "; expected ", kPrefix,
         "NAME with NAME = a tensor of it, or lora_A.weight and lora_B.weight "
         "of one of its linear layers");
   }
@@ -206,20 +209,19 @@ class AdapterBinder {
                              const std::vector<int64_t>& shape,
                              WeightView* view) const {
     if (tensor.shape != shape) {
-      return Malformed(file_.path(), Quote(name, 128), " is ",
+      return Malformed(file_.path(), Named(name), " is ",
                        ShapeText(tensor.shape), ", expected ",
                        ShapeText(shape));
     }
     if (!tensor.type) {
-      return Unsupported(file_.path(), Quote(name, 128), " is ",
-                         tensor.type_name,
+      return Unsupported(file_.path(), Named(name), " is ", tensor.type_name,
                          ", which is not supported; F32, F16 and BF16 are");
     }
     view->data = tensor.bytes.data();
     view->type = *tensor.type;
     const float largest = LargestIn(*view);
     if (!std::isfinite(largest)) {
-      return Malformed(file_.path(), Quote(name, 128), " holds ",
+      return Malformed(file_.path(), Named(name), " holds ",
                        std::isnan(largest) ? "a NaN" : "an infinity",
                        ", expected finite numbers");
     }
@@ -235,7 +237,7 @@ class AdapterBinder {
         is_found = true;
         const std::string name = Concat(kPrefix, tensor);
         if (replaced_.contains(name)) continue;
-        return Malformed(file_.path(), "lacks ", Quote(name, 128),
+        return Malformed(file_.path(), "lacks ", Named(name),
                          ", which modules_to_save of adapter_config.json (",
                          Quote(end), ") demands");
       }

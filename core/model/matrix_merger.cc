@@ -14,8 +14,8 @@
 namespace strata {
 namespace {
 
-constexpr int kRows = 4;   // outputs that share what is loaded of `a`
-constexpr int kLanes = 8;  // inputs in registers at a time
+constexpr int kRows = 8;   // outputs whose sums are in registers
+constexpr int kLanes = 4;  // inputs of a register
 constexpr float kLargestHalf = 65504.0f;
 
 // The nearest binary16, ties to even.  REQUIRES: finite.
@@ -43,8 +43,9 @@ std::byte* Append(T value, std::byte* out) {
 void EncodeBlockQ8_0(const float* x /*[32]*/, std::byte* out) {
   float largest = 0.0f;
   for (int i = 0; i < 32; ++i) largest = std::max(largest, std::abs(x[i]));
-  // By the scale that will be read.
-  const uint16_t d = NearestHalf(largest / 127.0f);
+  // The scale as it will be read, and not below what `largest` needs.
+  uint16_t d = NearestHalf(largest / 127.0f);
+  if (cpu::HalfToFloat(d) * 127.0f < largest) d = std::min(d + 1, 0x7bff);
   const float scale = cpu::HalfToFloat(d);
   const float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
   Append(d, out);
@@ -66,8 +67,10 @@ void Multiply(const float* b /*[kRows][rank]*/, const float* a /*[rank][cols]*/,
     for (int64_t k = 0; k < rank; ++k) {
       Vector lanes;
       std::memcpy(&lanes, a + k * cols + c, sizeof(lanes));
+#pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) sum[r] += b[r * rank + k] * lanes;
     }
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       std::memcpy(sums + r * cols + c, &sum[r], sizeof(sum[r]));
     }

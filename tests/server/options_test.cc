@@ -52,8 +52,10 @@ TEST(OptionsTest, ModelNameIsTheLastPartOfThePath) {
   EXPECT_EQ(name("models/tiny/"), "tiny");
   EXPECT_EQ(name("tiny"), "tiny");
   EXPECT_EQ(name("/"), "model");
-  options.served_model_name = "mine";
-  EXPECT_EQ(name("tiny"), "mine");
+  options.adapter = "adapters/mine/";
+  EXPECT_EQ(name("models/tiny.gguf"), "tiny+mine");
+  options.served_model_name = "other";
+  EXPECT_EQ(name("tiny"), "other");
 }
 
 TEST(OptionsTest, DefaultsNeedOnlyAModel) {

@@ -11,7 +11,11 @@
 #include <vector>
 
 #include "core/model/checkpoint.h"
+#include "core/model/layer_tensors.h"
+#include "core/model/lora_adapter.h"
+#include "core/model/matrix_merger.h"
 #include "tests/core/model/temp_files.h"
+#include "tests/core/model/tiny_adapter.h"
 #include "tests/core/model/tiny_model.h"
 
 namespace strata {
@@ -244,6 +248,70 @@ TEST(MutationTest, ShardIndex) {
     if (::testing::Test::HasFailure()) return;
   }
   EXPECT_GT(outcome.models, 0);
+  EXPECT_GT(outcome.errors, kMutations / 4);
+}
+
+// Merges every update, which the sanitizers watch.
+void MergeAll(const Checkpoint& checkpoint) {
+  MatrixMerger merger(1);
+  for (size_t i = 0; i < checkpoint.layers.size(); ++i) {
+    const LayerUpdates updates = checkpoint.UpdatesOf(i);
+    for (const LayerMatrix& entry : kLayerMatrices) {
+      const LowRankUpdate& update = updates.*entry.update;
+      if (!update.is_present()) continue;
+      const WeightView& base = checkpoint.layers[i].*entry.view;
+      ReadView(checkpoint, update.a, update.a.rows, base.cols);
+      ReadView(checkpoint, update.b, base.rows, update.a.rows);
+      ASSERT_EQ(merger.Merge(base, update).rows, base.rows);
+    }
+  }
+}
+
+TEST(MutationTest, Adapter) {
+  const TempDirectory directory;
+  const TinyModel model = TinyModel::HuggingFace("qwen3");
+  directory.Write("config.json", model.ConfigJson());
+  directory.Write("model.safetensors", model.SafetensorsFile());
+  TinyAdapter adapter;
+  adapter.config.merge_patch(nlohmann::json::parse(R"({
+      "use_rslora": true, "modules_to_save": ["0.self_attn.q_norm"],
+      "rank_pattern": {"down_proj": 2, "^model.*up_proj": 5},
+      "alpha_pattern": {"layers.1.mlp.up_proj": 0.5}, "use_dora": false})"));
+  adapter.AddPair("model.layers.0.mlp.down_proj", 8, 12, 2);
+  adapter.AddPair("model.layers.1.mlp.up_proj", 12, 8, 5, DType::kF16);
+  adapter.AddPair("model.layers.1.self_attn.q_proj", 24, 8, 3, DType::kBF16);
+  adapter.Add("model.layers.0.self_attn.q_norm.weight", {6});
+  const std::string config = adapter.config.dump();
+  const std::string weights = adapter.SafetensorsFile();
+  Outcome outcome;
+  for (int seed = 0; seed < kMutations; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const bool is_config = random() % 2 == 0;
+    directory.Write(
+        "adapter_config.json",
+        is_config ? Mutate(config, config.size(), &random) : config);
+    directory.Write(
+        "adapter_model.safetensors",
+        is_config ? weights : Mutate(weights, 8 + weights.find("}}"), &random));
+    auto checkpoint = LoadCheckpoint(directory.path());
+    ASSERT_TRUE(checkpoint.ok());
+    const absl::Status status =
+        ApplyLoraAdapter(directory.path(), false, &*checkpoint).status();
+    if (status.ok()) {
+      ++outcome.models;
+      ReadAll(*checkpoint);
+      MergeAll(*checkpoint);
+    } else {
+      ++outcome.errors;
+      const std::string message(status.message());
+      EXPECT_EQ(message.rfind(directory.path(), 0), 0u) << message;
+      EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+      EXPECT_LT(message.size(), directory.path().size() + 900) << message;
+    }
+    if (::testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(outcome.models, kMutations / 50);
   EXPECT_GT(outcome.errors, kMutations / 4);
 }
 

@@ -17,8 +17,9 @@ struct Format {
 
 const Format& FormatOf(const std::string& type) {
   static const std::map<std::string, Format> formats = {
-      {"F32", {0, 1, 4}},  {"F16", {1, 1, 2}},    {"BF16", {30, 1, 2}},
-      {"F64", {28, 1, 8}}, {"Q8_0", {8, 32, 34}}, {"Q4_K", {12, 256, 144}}};
+      {"F32", {0, 1, 4}},    {"F16", {1, 1, 2}},      {"BF16", {30, 1, 2}},
+      {"F64", {28, 1, 8}},   {"Q8_0", {8, 32, 34}},   {"Q4_0", {2, 32, 18}},
+      {"Q4_1", {3, 32, 20}}, {"Q4_K", {12, 256, 144}}};
   return formats.at(type);
 }
 
