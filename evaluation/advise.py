@@ -220,12 +220,12 @@ def main():
     plots = command_line.load_plots(arguments)
     with command_line.connection(arguments) as connection:
         result = measure(connection, arguments, content)
-        chosen = choose(result, arguments.max_kv, arguments.max_loss_increase)
+        show(result, choose(result, arguments.max_kv,
+                            arguments.max_loss_increase))
         if arguments.register:
             connection.register({point["name"]: point["spec"]
                                  for point in result["frontier"]
                                  if point["kv"] < 1})
-    show(result, chosen)
     if arguments.json:
         command_line.write_json(arguments.json, result)
     if plots:
