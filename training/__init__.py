@@ -1,0 +1,1 @@
+"""R-CLA training: models that tolerate depth-wise KV sharing."""
