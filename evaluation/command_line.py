@@ -42,7 +42,8 @@ positive.__name__ = "number above 0"
 natural.__name__ = "number, 0 or above,"
 
 
-def parser(verb: str, description: str) -> Parser:
+def parser(verb: str, description: str, figures: bool = True) -> Parser:
+    """With the flags that all have; `figures`: has some to keep."""
     made = Parser(prog=f"./strata {verb}", description=description,
                   allow_abbrev=False,
                   formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -63,6 +64,9 @@ def parser(verb: str, description: str) -> Parser:
     made.add_argument("--concurrency", type=positive, default=16,
                       help="calls in flight [%(default)s]")
     made.add_argument("--seed", type=int, default=1, help="[%(default)s]")
+    if not figures:
+        made.set_defaults(json=None, plot=None)
+        return made
     made.add_argument("--json", metavar="FILE", help="all figures")
     made.add_argument("--plot", metavar="FILE.png", help="needs matplotlib")
     return made

@@ -70,6 +70,11 @@ class Connection:
         message = self._pb.ChatMessage(role="user", content=content)
         return self._tokenize(chat=self._pb.Chat(messages=[message]))
 
+    def detokenize(self, ids: list[int]) -> str:
+        """With control tokens as their text."""
+        request = self._pb.DetokenizeRequest(token_ids=ids)
+        return self._call(self._inference.Detokenize, request).text
+
     def score(self, ids: list[int], spec: str):
         """ScoreResponse."""
         return self._call(self._inference.Score, self._pb.ScoreRequest(
@@ -89,6 +94,20 @@ class Connection:
                 self._inference.Generate(*args, **options)), request)
         return ("".join(response.text for response in responses),
                 responses[-1].done.usage)
+
+    def sample(self, ids: list[int], seed: int, max_tokens: int):
+        """At temperature 1, under `full`: the tokens and their text."""
+        request = self._pb.GenerateRequest(
+            tokens=self._pb.TokenIds(ids=ids),
+            strategy=self._pb.Strategy(spec="full"),
+            sampling=self._pb.Sampling(temperature=1, seed=seed),
+            stopping=self._pb.Stopping(max_tokens=max_tokens))
+        responses = self._call(
+            lambda *args, **options: list(
+                self._inference.Generate(*args, **options)), request)
+        return ([token for response in responses
+                 for token in response.token_ids],
+                "".join(response.text for response in responses))
 
     def strategy(self, label: str, spec: str) -> Strategy:
         """Asks the server what `spec` is; BadInput if it knows none such."""

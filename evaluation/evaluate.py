@@ -95,6 +95,8 @@ COLUMNS = [  # heading, part of a row, key, format
     ("scored tok/s", "text", "tokens_per_second", "{:,.0f}"),
     ("exact match", "qa", "exact_match", "{:.3f}"),
     ("F1", "qa", "f1", "{:.3f}"),
+    ("answerable", "qa", "f1_answerable", "{:.3f}"),
+    ("unanswerable", "qa", "f1_unanswerable", "{:.3f}"),
     ("answer loss", "qa", "loss", "{:.4f}"),
     ("decode tok/s, each", "qa", "decode_tokens_per_second", "{:,.0f}"),
 ]

@@ -45,6 +45,12 @@ def plot_evaluation(result: dict, path: str):
         axis.set_xlim(left=0)
         if key == "f1":
             axis.set_ylim(bottom=0)
+            # Whoever says nothing is right where there is no answer.
+            if rows[0]["qa"]["f1_answerable"] is not None:
+                axis.plot(kib, [row["qa"]["f1_answerable"] for row in rows],
+                          color=GREY, marker="o", linestyle=":",
+                          label="answerable questions")
+                axis.legend(frameon=False)
     figure.suptitle(result["model"]["name"])
     _save(figure, path)
 

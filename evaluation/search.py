@@ -9,8 +9,8 @@ from evaluation.race import SampleLoss, cost, race
 # Of the layers best to add, and best to remove, that a refinement combines.
 NUM_CROSSED = 3
 
-# Taking it that removals rarely become the cheapest when others go, only one step
-# in so many looks at all layers, those between at the cheaper half of them.
+# Taking it that removals rarely become the cheapest when others go, only one
+# step in so many looks at all layers, those between at the cheaper half.
 STEPS_PER_LOOK = 3
 
 # every=N is improved if its loss is above that of `full` by no more than so
