@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# ./strata eval and ./strata advise: what strategies cost a model.  Sourced by
-# ./strata; their own flags are in evaluation/.
+# ./strata eval, advise and selftext.  Sourced by ./strata; their own flags are
+# in evaluation/ and training/self_text.py.
 
-# evaluate MODULE ARGUMENTS: runs evaluation/MODULE.py with Debian's Python, for
-# which Debian's gRPC is installed.
-evaluate() {
-  local run=(env "PYTHONPATH=$ROOT" /usr/bin/python3 -B -P -m "evaluation.$1")
+# ask_server MODULE ARGUMENTS: runs evaluation.evaluate and others that ask a
+# server, with Debian's Python, for which Debian's gRPC is installed.
+ask_server() {
+  local run=(env "PYTHONPATH=$ROOT" /usr/bin/python3 -B -P -m "$1")
   shift
   local argument target
   for argument in "$@"; do

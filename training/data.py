@@ -12,72 +12,79 @@ import torch
 
 
 class DataError(ValueError):
-  """A data file that cannot be used; the message is for users."""
+    """A data file that cannot be used; the message is for users."""
 
 
 def read_documents(path: str) -> list[str]:
-  """The texts of a .jsonl or .txt file, at least one."""
-  try:
-    with open(path, encoding="utf-8") as file:
-      content = file.read()
-  except (OSError, UnicodeDecodeError) as error:
-    raise DataError(f"--data={path}: {error}") from None
-  if path.endswith(".jsonl"):
-    documents = [_document(path, number, line) for number, line
-                 in enumerate(content.split("\n"), 1) if line.strip()]
-  else:
-    documents = re.split(r"\n{3,}", content)
-  documents = [text for text in documents if text.strip()]
-  if not documents:
-    raise DataError(f"{path} holds no text")
-  return documents
+    """The texts of a .jsonl or .txt file, at least one."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"--data={path}: {error}") from None
+    if path.endswith(".jsonl"):
+        documents = [
+            _document(path, number, line)
+            for number, line in enumerate(content.split("\n"), 1)
+            if line.strip()
+        ]
+    else:
+        documents = re.split(r"\n{3,}", content)
+    documents = [text for text in documents if text.strip()]
+    if not documents:
+        raise DataError(f"{path} holds no text")
+    return documents
 
 
 def _document(path, number, line):
-  try:
-    record = json.loads(line)
-  except json.JSONDecodeError as error:
-    raise DataError(f"{path}, line {number}: {error}") from None
-  if isinstance(record, dict):
-    if isinstance(record.get("text"), str):
-      return record["text"]
-    parts = [record.get(key) for key in ("context", "question", "answer")]
-    if all(isinstance(part, str) for part in parts):
-      return "{}\n\nQuestion: {}\nAnswer: {}".format(*parts)
-  raise DataError(f"{path}, line {number}: needs 'text', or 'context', "
-                  "'question' and 'answer', as strings")
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}, line {number}: {error}") from None
+    if isinstance(record, dict):
+        if isinstance(record.get("text"), str):
+            return record["text"]
+        parts = [record.get(key) for key in ("context", "question", "answer")]
+        if all(isinstance(part, str) for part in parts):
+            return "{}\n\nQuestion: {}\nAnswer: {}".format(*parts)
+    raise DataError(
+        f"{path}, line {number}: needs 'text', or 'context', "
+        "'question' and 'answer', as strings"
+    )
 
 
 class TokenWindows:
-  """Documents joined by the end-of-text token, cut into windows [length].
+    """Documents joined by the end-of-text token, cut into windows [length].
 
-  The order is drawn anew for each epoch from the seed; window n of a run is
-  the same whether the run was resumed or not.
-  """
+    The order is drawn anew for each epoch from the seed; window n of a run is
+    the same whether the run was resumed or not.
+    """
 
-  def __init__(self, documents, tokenizer, length, seed):
-    separator = tokenizer.eos_token_id
-    stream = []
-    for text in documents:
-      stream += tokenizer(text, add_special_tokens=False)["input_ids"]
-      if separator is not None:
-        stream.append(separator)
-    if len(stream) < length:
-      raise DataError(f"{len(stream)} tokens of text; a window has {length} "
-                      "(--sequence_length)")
-    self._tokens = torch.tensor(stream)
-    self._length = length
-    self._seed = seed
-    self.num_tokens = len(stream)
-    self.num_windows = len(stream) // length
-    self._epoch, self._order = -1, []
+    def __init__(self, documents, tokenizer, length, seed):
+        separator = tokenizer.eos_token_id
+        stream = []
+        for text in documents:
+            stream += tokenizer(text, add_special_tokens=False)["input_ids"]
+            if separator is not None:
+                stream.append(separator)
+        if len(stream) < length:
+            raise DataError(
+                f"{len(stream)} tokens of text; a window has {length} "
+                "(--sequence_length)"
+            )
+        self._tokens = torch.tensor(stream)
+        self._length = length
+        self._seed = seed
+        self.num_tokens = len(stream)
+        self.num_windows = len(stream) // length
+        self._epoch, self._order = -1, []
 
-  def window(self, number: int) -> torch.Tensor:
-    """Window `number` of the run, [length]; epochs follow one another."""
-    epoch, index = divmod(number, self.num_windows)
-    if epoch != self._epoch:
-      self._epoch = epoch
-      self._order = list(range(self.num_windows))
-      random.Random(f"{self._seed}/epoch/{epoch}").shuffle(self._order)
-    begin = self._order[index] * self._length
-    return self._tokens[begin:begin + self._length]
+    def window(self, number: int) -> torch.Tensor:
+        """Window `number` of the run, [length]; epochs follow one another."""
+        epoch, index = divmod(number, self.num_windows)
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._order = list(range(self.num_windows))
+            random.Random(f"{self._seed}/epoch/{epoch}").shuffle(self._order)
+        begin = self._order[index] * self._length
+        return self._tokens[begin : begin + self._length]

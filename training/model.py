@@ -15,70 +15,92 @@ ARCHITECTURES = ("llama", "mistral", "qwen2", "qwen3")  # as the server
 
 
 class ModelError(ValueError):
-  """A model that cannot be used; the message is for users."""
+    """A model that cannot be used; the message is for users."""
 
 
 def load(path: str, dtype: torch.dtype):
-  """The (model, tokenizer) at `path`, with routable attention."""
-  routing.register()
-  transformers_logging.set_verbosity_error()
-  transformers_logging.disable_progress_bar()
-  if os.path.isfile(path):
-    folder, file = os.path.split(os.path.abspath(path))
-    source, extra = folder, {"gguf_file": file}
-  elif os.path.isdir(path):
-    source, extra = path, {}
-  else:
-    raise ModelError(f"--model={path}: no such file or directory")
-  if not extra and not os.path.exists(os.path.join(path, "tokenizer.json")):
-    raise ModelError(f"--model={path} has no tokenizer.json")
-  try:
-    tokenizer = (read_tokenizer(path) if extra
-                 else AutoTokenizer.from_pretrained(path))
-  except (OSError, ValueError, KeyError) as error:
-    raise ModelError(f"--model={path} has no tokenizer: {error}") from None
-  try:
-    model = AutoModelForCausalLM.from_pretrained(
-        source, dtype=dtype, attn_implementation=routing.ATTENTION, **extra)
-  except (OSError, ValueError, KeyError) as error:
-    raise ModelError(f"--model={path}: {error}") from None
-  if model.config.model_type not in ARCHITECTURES:
-    raise ModelError(f"--model={path} is a {model.config.model_type}; "
-                     f"the server loads {', '.join(ARCHITECTURES)}")
-  model.config.use_cache = False
-  return model, tokenizer
+    """The (model, tokenizer) at `path`, with routable attention."""
+    routing.register()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    if os.path.isfile(path):
+        folder, file = os.path.split(os.path.abspath(path))
+        source, extra = folder, {"gguf_file": file}
+    elif os.path.isdir(path):
+        source, extra = path, {}
+    else:
+        raise ModelError(f"--model={path}: no such file or directory")
+    if not extra and not os.path.exists(os.path.join(path, "tokenizer.json")):
+        raise ModelError(f"--model={path} has no tokenizer.json")
+    try:
+        tokenizer = (
+            read_tokenizer(path)
+            if extra
+            else AutoTokenizer.from_pretrained(path)
+        )
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(f"--model={path} has no tokenizer: {error}") from None
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            source, dtype=dtype, attn_implementation=routing.ATTENTION, **extra
+        )
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(f"--model={path}: {error}") from None
+    if model.config.model_type not in ARCHITECTURES:
+        raise ModelError(
+            f"--model={path} is a {model.config.model_type}; "
+            f"the server loads {', '.join(ARCHITECTURES)}"
+        )
+    model.config.use_cache = False
+    return model, tokenizer
 
 
 def add_lora(model, rank: int, train_norms: bool, attention_rank: int = 0):
-  """Freezes `model` and adds a LoRA to every linear layer but the head."""
-  norms = sorted({name.rsplit(".", 1)[-1] for name, module
-                  in model.named_modules() if "Norm" in type(module).__name__})
-  pattern = {}
-  if attention_rank:
-    pattern = {name: attention_rank
-               for name in ("q_proj", "k_proj", "v_proj", "o_proj")}
-  config = LoraConfig(
-      r=rank, lora_alpha=rank, target_modules="all-linear",
-      rank_pattern=pattern, alpha_pattern=pattern, bias="none",
-      modules_to_save=norms if train_norms else None, task_type="CAUSAL_LM")
-  lora = get_peft_model(model, config)
-  for parameter in lora.parameters():
-    if parameter.requires_grad:
-      parameter.data = parameter.data.float()
-  return lora
+    """Freezes `model` and adds a LoRA to every linear layer but the head."""
+    norms = sorted(
+        {
+            name.rsplit(".", 1)[-1]
+            for name, module in model.named_modules()
+            if "Norm" in type(module).__name__
+        }
+    )
+    pattern = {}
+    if attention_rank:
+        pattern = {
+            name: attention_rank
+            for name in ("q_proj", "k_proj", "v_proj", "o_proj")
+        }
+    config = LoraConfig(
+        r=rank,
+        lora_alpha=rank,
+        target_modules="all-linear",
+        rank_pattern=pattern,
+        alpha_pattern=pattern,
+        bias="none",
+        modules_to_save=norms if train_norms else None,
+        task_type="CAUSAL_LM",
+    )
+    lora = get_peft_model(model, config)
+    for parameter in lora.parameters():
+        if parameter.requires_grad:
+            parameter.data = parameter.data.float()
+    return lora
 
 
 def export(model, tokenizer, folder: str, base: str):
-  """Writes a PEFT adapter (bf16), or a Hugging Face directory."""
-  state = {name: tensor.to(torch.bfloat16)
-           for name, tensor in model.state_dict().items()}
-  if isinstance(model, PeftModel):
-    # The name alone: a path of this machine means nothing elsewhere.
-    config = model.peft_config["default"]
-    config.base_model_name_or_path = os.path.basename(os.path.abspath(base))
-    model.save_pretrained(folder, state_dict=state,
-                          save_embedding_layers=False)
-    os.remove(os.path.join(folder, "README.md"))  # PEFT's blank model card
-    return
-  model.save_pretrained(folder, state_dict=state)
-  tokenizer.save_pretrained(folder)
+    """Writes a PEFT adapter (bf16), or a Hugging Face directory."""
+    state = {
+        name: tensor.to(torch.bfloat16)
+        for name, tensor in model.state_dict().items()
+    }
+    if isinstance(model, PeftModel):
+        # The name alone: a path of this machine means nothing elsewhere.
+        config = model.peft_config["default"]
+        config.base_model_name_or_path = os.path.basename(os.path.abspath(base))
+        model.save_pretrained(
+            folder, state_dict=state, save_embedding_layers=False
+        )
+        os.remove(os.path.join(folder, "README.md"))  # PEFT's blank model card
+        return
+    model.save_pretrained(folder, state_dict=state)
+    tokenizer.save_pretrained(folder)

@@ -11,73 +11,77 @@ ROWS_AT_ONCE = 256
 
 
 class HeadLoss(torch.autograd.Function):
-  """Mean over rows of (1 - w) * CE(label) + w * KL(teacher || student).
+    """Mean over rows of (1 - w) * CE(label) + w * KL(teacher || student).
 
-  hidden, teacher [rows, hidden]: final states, normed; weight, teacher_weight
-  [vocab, hidden]: the heads; labels [rows]; w = distill_weight.  w = 0 needs
-  no teacher: None.  Gradients reach hidden and, where it asks, weight.
-  """
+    hidden, teacher [rows, hidden]: final states, normed; weight, teacher_weight
+    [vocab, hidden]: the heads; labels [rows]; w = distill_weight.  w = 0 needs
+    no teacher: None.  Gradients reach hidden and, where it asks, weight.
+    """
 
-  @staticmethod
-  def forward(ctx, hidden, weight, teacher, teacher_weight, labels,
-              distill_weight):
-    rows = hidden.shape[0]
-    grad_hidden = torch.empty_like(hidden)
-    grad_weight = None
-    if ctx.needs_input_grad[1]:
-      grad_weight = torch.zeros_like(weight, dtype=torch.float32)
-    head = weight.to(hidden.dtype)
-    if teacher is not None:
-      teacher_weight = teacher_weight.to(teacher.dtype)
-    total = 0.0
-    for begin in range(0, rows, ROWS_AT_ONCE):
-      part = slice(begin, begin + ROWS_AT_ONCE)
-      loss, grad = _loss_and_grad(
-          hidden[part] @ head.T,
-          None if teacher is None else teacher[part] @ teacher_weight.T,
-          labels[part], distill_weight)
-      total += loss
-      grad = (grad / rows).to(head.dtype)
-      grad_hidden[part] = grad @ head
-      if grad_weight is not None:
-        grad_weight += grad.T @ hidden[part]
-    ctx.save_for_backward(grad_hidden, grad_weight)
-    ctx.weight_dtype = weight.dtype
-    return torch.tensor(total / rows)
+    @staticmethod
+    def forward(
+        ctx, hidden, weight, teacher, teacher_weight, labels, distill_weight
+    ):
+        rows = hidden.shape[0]
+        grad_hidden = torch.empty_like(hidden)
+        grad_weight = None
+        if ctx.needs_input_grad[1]:
+            grad_weight = torch.zeros_like(weight, dtype=torch.float32)
+        head = weight.to(hidden.dtype)
+        if teacher is not None:
+            teacher_weight = teacher_weight.to(teacher.dtype)
+        total = 0.0
+        for begin in range(0, rows, ROWS_AT_ONCE):
+            part = slice(begin, begin + ROWS_AT_ONCE)
+            loss, grad = _loss_and_grad(
+                hidden[part] @ head.T,
+                None if teacher is None else teacher[part] @ teacher_weight.T,
+                labels[part],
+                distill_weight,
+            )
+            total += loss
+            grad = (grad / rows).to(head.dtype)
+            grad_hidden[part] = grad @ head
+            if grad_weight is not None:
+                grad_weight += grad.T @ hidden[part]
+        ctx.save_for_backward(grad_hidden, grad_weight)
+        ctx.weight_dtype = weight.dtype
+        return torch.tensor(total / rows)
 
-  @staticmethod
-  def backward(ctx, grad_output):
-    grad_hidden, grad_weight = ctx.saved_tensors
-    if grad_weight is not None:
-      grad_weight = (grad_weight * grad_output).to(ctx.weight_dtype)
-    return grad_hidden * grad_output, grad_weight, None, None, None, None
+    @staticmethod
+    def backward(ctx, grad_output):
+        grad_hidden, grad_weight = ctx.saved_tensors
+        if grad_weight is not None:
+            grad_weight = (grad_weight * grad_output).to(ctx.weight_dtype)
+        return grad_hidden * grad_output, grad_weight, None, None, None, None
 
 
 def _loss_and_grad(logits, teacher_logits, labels, distill_weight):
-  """Sum of the rows' losses, and its gradient by `logits` [rows, vocab]."""
-  log_p = torch.log_softmax(logits.float(), -1)
-  index = labels[:, None]
-  loss = -(1 - distill_weight) * log_p.gather(1, index).sum()
-  grad = log_p.exp()
-  if teacher_logits is not None:
-    log_q = torch.log_softmax(teacher_logits.float(), -1)
-    q = log_q.exp()
-    loss += distill_weight * (q * log_q.sub_(log_p)).sum()
-    grad.sub_(q, alpha=distill_weight)
-  grad.scatter_add_(1, index, torch.full_like(index, distill_weight - 1,
-                                              dtype=grad.dtype))
-  return loss.item(), grad
+    """Sum of the rows' losses, and its gradient by `logits` [rows, vocab]."""
+    log_p = torch.log_softmax(logits.float(), -1)
+    index = labels[:, None]
+    loss = -(1 - distill_weight) * log_p.gather(1, index).sum()
+    grad = log_p.exp()
+    if teacher_logits is not None:
+        log_q = torch.log_softmax(teacher_logits.float(), -1)
+        q = log_q.exp()
+        loss += distill_weight * (q * log_q.sub_(log_p)).sum()
+        grad.sub_(q, alpha=distill_weight)
+    grad.scatter_add_(
+        1, index, torch.full_like(index, distill_weight - 1, dtype=grad.dtype)
+    )
+    return loss.item(), grad
 
 
 def hidden_loss(student, teacher):
-  """Mean squared difference of the layers' outputs, each token's relative to
-  the teacher's mean square: lists of [windows, length, hidden].
+    """Mean squared difference of the layers' outputs, each token's relative to
+    the teacher's mean square: lists of [windows, length, hidden].
 
-  The first position is left out: models keep extreme values there.
-  """
-  total = 0.0
-  for ours, theirs in zip(student, teacher):
-    ours, theirs = ours[:, 1:].float(), theirs[:, 1:].float()
-    scale = theirs.square().mean(-1)
-    total = total + ((ours - theirs).square().mean(-1) / scale).mean()
-  return total / len(student)
+    The first position is left out: models keep extreme values there.
+    """
+    total = 0.0
+    for ours, theirs in zip(student, teacher):
+        ours, theirs = ours[:, 1:].float(), theirs[:, 1:].float()
+        scale = theirs.square().mean(-1)
+        total = total + ((ours - theirs).square().mean(-1) / scale).mean()
+    return total / len(student)

@@ -6,113 +6,185 @@ METHODS = ("rcla", "base", "cla", "rdcla", "nearest", "strategies")
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-  parser = argparse.ArgumentParser(
-      prog="./strata train", formatter_class=argparse.RawTextHelpFormatter,
-      description="Trains a model so that layers can read an earlier layer's "
-      "KV cache\n(R-CLA, arXiv 2604.22782, and what goes beyond it).")
-  _add_model(parser)
-  _add_method(parser)
-  _add_objective(parser)
-  _add_optimizer(parser)
-  _add_run(parser)
-  options = parser.parse_args(arguments)
-  for name, low, high in (("p_own", 0, 1), ("distill_weight", 0, 1)):
-    if not low <= getattr(options, name) <= high:
-      parser.error(f"--{name} is from {low} to {high}")
-  for name in ("steps", "batch_windows", "accumulate", "sequence_length"):
-    if getattr(options, name) < 1:
-      parser.error(f"--{name} is at least 1")
-  if options.sequence_length < 2:
-    parser.error("--sequence_length is at least 2")
-  if options.lora_rank < 0 or options.lora_attention_rank < 0:
-    parser.error("--lora_rank and --lora_attention_rank are 0 or above")
-  if options.lora_attention_rank and not options.lora_rank:
-    parser.error("--lora_attention_rank needs --lora_rank")
-  if options.method in ("cla", "rdcla") and not options.strategy:
-    parser.error(f"--method={options.method} needs --strategy, e.g. every=2")
-  return options
+    parser = argparse.ArgumentParser(
+        prog="./strata train",
+        formatter_class=argparse.RawTextHelpFormatter,
+        description="Trains a model so that layers can read an earlier layer's "
+        "KV cache\n(R-CLA, arXiv 2604.22782, and what goes beyond it).",
+    )
+    _add_model(parser)
+    _add_method(parser)
+    _add_objective(parser)
+    _add_optimizer(parser)
+    _add_run(parser)
+    options = parser.parse_args(arguments)
+    for name, low, high in (("p_own", 0, 1), ("distill_weight", 0, 1)):
+        if not low <= getattr(options, name) <= high:
+            parser.error(f"--{name} is from {low} to {high}")
+    for name in ("steps", "batch_windows", "accumulate", "sequence_length"):
+        if getattr(options, name) < 1:
+            parser.error(f"--{name} is at least 1")
+    if options.sequence_length < 2:
+        parser.error("--sequence_length is at least 2")
+    if options.lora_rank < 0 or options.lora_attention_rank < 0:
+        parser.error("--lora_rank and --lora_attention_rank are 0 or above")
+    if options.lora_attention_rank and not options.lora_rank:
+        parser.error("--lora_attention_rank needs --lora_rank")
+    if options.method in ("cla", "rdcla") and not options.strategy:
+        parser.error(
+            f"--method={options.method} needs --strategy, e.g. every=2"
+        )
+    return options
 
 
 def _add_model(parser):
-  group = parser.add_argument_group("model")
-  group.add_argument("--model", required=True,
-                     help="a Hugging Face directory or a .gguf file")
-  group.add_argument("--out", required=True, help="folder for the result: "
-                     "a PEFT adapter with --lora_rank,\nelse a model")
-  group.add_argument("--data", required=True, action="append",
-                     help=".jsonl with text, or context, question and "
-                     "answer; or .txt.\nMay be repeated")
-  group.add_argument("--lora_rank", type=int, default=0,
-                     help="train a LoRA of this rank on all linear layers; "
-                     "0: all parameters")
-  group.add_argument("--lora_attention_rank", type=int, default=0,
-                     help="another rank for q, k, v and o")
-  group.add_argument("--train_norms", action="store_true",
-                     help="with --lora_rank: train the norms too")
+    group = parser.add_argument_group("model")
+    group.add_argument(
+        "--model",
+        required=True,
+        help="a Hugging Face directory or a .gguf file",
+    )
+    group.add_argument(
+        "--out",
+        required=True,
+        help="folder for the result: "
+        "a PEFT adapter with --lora_rank,\nelse a model",
+    )
+    group.add_argument(
+        "--data",
+        required=True,
+        action="append",
+        help=".jsonl with text, or context, question and "
+        "answer; or .txt.\nMay be repeated",
+    )
+    group.add_argument(
+        "--lora_rank",
+        type=int,
+        default=0,
+        help="train a LoRA of this rank on all linear layers; "
+        "0: all parameters",
+    )
+    group.add_argument(
+        "--lora_attention_rank",
+        type=int,
+        default=0,
+        help="another rank for q, k, v and o",
+    )
+    group.add_argument(
+        "--train_norms",
+        action="store_true",
+        help="with --lora_rank: train the norms too",
+    )
 
 
 def _add_method(parser):
-  group = parser.add_argument_group("method: who reads whom in a step")
-  group.add_argument(
-      "--method", choices=METHODS, default="rcla",
-      help="rcla: own KV with --p_own, else any earlier layer's (the paper)\n"
-      "base: own KV always\ncla: --strategy always\n"
-      "rdcla: own KV with --p_own, else the leader under --strategy\n"
-      "nearest: a leader with --p_own, else the nearest leader before\n"
-      "strategies: one of --mix")
-  group.add_argument("--p_own", type=float, default=0.6,
-                     help="probability of a layer's own KV (the paper's p of "
-                     "section 3)")
-  group.add_argument("--strategy", help="of cla and rdcla, e.g. every=2")
-  group.add_argument(
-      "--mix", default="full:1;every=2:2;nearest:2",
-      help="of strategies: SPEC:WEIGHT;...; 'nearest' and 'rcla' draw with "
-      "--p_own")
+    group = parser.add_argument_group("method: who reads whom in a step")
+    group.add_argument(
+        "--method",
+        choices=METHODS,
+        default="rcla",
+        help="rcla: own KV with --p_own, else any earlier layer's (the paper)\n"
+        "base: own KV always\ncla: --strategy always\n"
+        "rdcla: own KV with --p_own, else the leader under --strategy\n"
+        "nearest: a leader with --p_own, else the nearest leader before\n"
+        "strategies: one of --mix",
+    )
+    group.add_argument(
+        "--p_own",
+        type=float,
+        default=0.6,
+        help="probability of a layer's own KV (the paper's p of " "section 3)",
+    )
+    group.add_argument("--strategy", help="of cla and rdcla, e.g. every=2")
+    group.add_argument(
+        "--mix",
+        default="full:1;every=2:2;nearest:2",
+        help="of strategies: SPEC:WEIGHT;...; 'nearest' and 'rcla' draw with "
+        "--p_own",
+    )
 
 
 def _add_objective(parser):
-  group = parser.add_argument_group("objective")
-  group.add_argument("--distill_weight", type=float, default=0.0,
-                     help="0: cross-entropy; 1: Kullback-Leibler distance "
-                     "from the unmodified\nmodel under full; between: both")
-  group.add_argument("--hidden_weight", type=float, default=0.0,
-                     help="weight of the relative squared distance of the "
-                     "layers' outputs\nfrom those of the unmodified model")
+    group = parser.add_argument_group("objective")
+    group.add_argument(
+        "--distill_weight",
+        type=float,
+        default=0.0,
+        help="0: cross-entropy; 1: Kullback-Leibler distance "
+        "from the unmodified\nmodel under full; between: both",
+    )
+    group.add_argument(
+        "--hidden_weight",
+        type=float,
+        default=0.0,
+        help="weight of the relative squared distance of the "
+        "layers' outputs\nfrom those of the unmodified model",
+    )
 
 
 def _add_optimizer(parser):
-  group = parser.add_argument_group("optimizer (AdamW, the paper's defaults)")
-  group.add_argument("--steps", type=int, default=1000)
-  group.add_argument("--batch_windows", type=int, default=4,
-                     help="windows a step and process")
-  group.add_argument("--accumulate", type=int, default=1,
-                     help="forward passes a step, each of --batch_windows")
-  group.add_argument("--sequence_length", type=int, default=512)
-  group.add_argument("--lr", type=float, default=5e-6)
-  group.add_argument("--warmup", type=float, default=0.015,
-                     help="part of the steps with a rising rate")
-  group.add_argument("--schedule", choices=("linear", "cosine"),
-                     default="linear", help="of the falling rate, to 0")
-  group.add_argument("--beta2", type=float, default=0.95)
-  group.add_argument("--weight_decay", type=float, default=0.1,
-                     help="of matrices")
-  group.add_argument("--clip", type=float, default=1.0, help="gradient norm")
+    group = parser.add_argument_group("optimizer (AdamW, the paper's defaults)")
+    group.add_argument("--steps", type=int, default=1000)
+    group.add_argument(
+        "--batch_windows",
+        type=int,
+        default=4,
+        help="windows a step and process",
+    )
+    group.add_argument(
+        "--accumulate",
+        type=int,
+        default=1,
+        help="forward passes a step, each of --batch_windows",
+    )
+    group.add_argument("--sequence_length", type=int, default=512)
+    group.add_argument("--lr", type=float, default=5e-6)
+    group.add_argument(
+        "--warmup",
+        type=float,
+        default=0.015,
+        help="part of the steps with a rising rate",
+    )
+    group.add_argument(
+        "--schedule",
+        choices=("linear", "cosine"),
+        default="linear",
+        help="of the falling rate, to 0",
+    )
+    group.add_argument("--beta2", type=float, default=0.95)
+    group.add_argument(
+        "--weight_decay", type=float, default=0.1, help="of matrices"
+    )
+    group.add_argument("--clip", type=float, default=1.0, help="gradient norm")
 
 
 def _add_run(parser):
-  group = parser.add_argument_group("run")
-  group.add_argument("--seed", type=int, default=1)
-  group.add_argument("--precision", choices=("bf16", "f32"), default="bf16")
-  group.add_argument("--gradient_checkpointing", action="store_true",
-                     help="less memory, more work")
-  group.add_argument("--threads", type=int, default=0, help="0: all cores")
-  group.add_argument("--save_every", type=int, default=100,
-                     help="steps between checkpoints in OUT/checkpoint")
-  group.add_argument("--resume", action="store_true",
-                     help="go on from OUT/checkpoint")
-  group.add_argument("--eval_data", help=".txt or .jsonl of held-out text")
-  group.add_argument("--eval_strategies",
-                     default="full;every=2;every=3;every=4")
-  group.add_argument("--eval_every", type=int, default=0,
-                     help="steps; 0: at the beginning and the end")
-  group.add_argument("--eval_tokens", type=int, default=16384)
+    group = parser.add_argument_group("run")
+    group.add_argument("--seed", type=int, default=1)
+    group.add_argument("--precision", choices=("bf16", "f32"), default="bf16")
+    group.add_argument(
+        "--gradient_checkpointing",
+        action="store_true",
+        help="less memory, more work",
+    )
+    group.add_argument("--threads", type=int, default=0, help="0: all cores")
+    group.add_argument(
+        "--save_every",
+        type=int,
+        default=100,
+        help="steps between checkpoints in OUT/checkpoint",
+    )
+    group.add_argument(
+        "--resume", action="store_true", help="go on from OUT/checkpoint"
+    )
+    group.add_argument("--eval_data", help=".txt or .jsonl of held-out text")
+    group.add_argument(
+        "--eval_strategies", default="full;every=2;every=3;every=4"
+    )
+    group.add_argument(
+        "--eval_every",
+        type=int,
+        default=0,
+        help="steps; 0: at the beginning and the end",
+    )
+    group.add_argument("--eval_tokens", type=int, default=16384)

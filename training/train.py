@@ -9,24 +9,27 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # all that is needed is in the files given
 
 
 def main(arguments: list[str] | None = None) -> int:
-  options = flags.parse(arguments)
-  # After the flags: importing torch takes seconds.
-  from training.checkpoint import CheckpointError
-  from training.data import DataError
-  from training.model import ModelError
-  from training.strategies import StrategyError
-  from training.trainer import Interrupted, Trainer
-  try:
-    Trainer(options).run()
-  except (CheckpointError, DataError, ModelError, StrategyError) as error:
-    print(f"strata train: {error}", file=sys.stderr)
-    return 2
-  except Interrupted:
-    print("strata train: interrupted; the same command with --resume goes on",
-          file=sys.stderr)
-    return 130
-  return 0
+    options = flags.parse(arguments)
+    # After the flags: importing torch takes seconds.
+    from training.checkpoint import CheckpointError
+    from training.data import DataError
+    from training.model import ModelError
+    from training.strategies import StrategyError
+    from training.trainer import Interrupted, Trainer
+
+    try:
+        Trainer(options).run()
+    except (CheckpointError, DataError, ModelError, StrategyError) as error:
+        print(f"strata train: {error}", file=sys.stderr)
+        return 2
+    except Interrupted:
+        print(
+            "strata train: interrupted; the same command with --resume goes on",
+            file=sys.stderr,
+        )
+        return 130
+    return 0
 
 
 if __name__ == "__main__":
-  sys.exit(main())
+    sys.exit(main())

@@ -21,175 +21,240 @@ from training.strategies import parse_strategy
 
 
 class Interrupted(Exception):
-  """SIGINT or SIGTERM came; a checkpoint was written."""
+    """SIGINT or SIGTERM came; a checkpoint was written."""
 
 
 class Trainer:
-  """Owns model, optimizer and data of one run; one object a process."""
+    """Owns model, optimizer and data of one run; one object a process."""
 
-  def __init__(self, options):
-    self._options = options
-    # Keys and values of a layer that nobody reads get no gradient.
-    self._accelerator = Accelerator(
-        gradient_accumulation_steps=options.accumulate, kwargs_handlers=[
-            DistributedDataParallelKwargs(find_unused_parameters=True)])
-    torch.manual_seed(options.seed)
-    if options.threads:
-      torch.set_num_threads(options.threads)
-    self._model, self._tokenizer = self._load()
-    num_layers = self._model.config.num_hidden_layers
-    self._draws = make_draws(options, num_layers)
-    self._windows = self._read_windows()
-    self._held_out = self._read_held_out()
-    self._eval_sources = {
-        spec: parse_strategy(spec, num_layers)
-        for spec in options.eval_strategies.split(";") if spec}
-    self._prepare()
-    self._stopping = False
+    def __init__(self, options):
+        self._options = options
+        # Keys and values of a layer that nobody reads get no gradient.
+        self._accelerator = Accelerator(
+            gradient_accumulation_steps=options.accumulate,
+            kwargs_handlers=[
+                DistributedDataParallelKwargs(find_unused_parameters=True)
+            ],
+        )
+        torch.manual_seed(options.seed)
+        if options.threads:
+            torch.set_num_threads(options.threads)
+        self._model, self._tokenizer = self._load()
+        num_layers = self._model.config.num_hidden_layers
+        self._draws = make_draws(options, num_layers)
+        self._windows = self._read_windows()
+        self._held_out = self._read_held_out()
+        self._eval_sources = {
+            spec: parse_strategy(spec, num_layers)
+            for spec in options.eval_strategies.split(";")
+            if spec
+        }
+        self._prepare()
+        self._stopping = False
 
-  def run(self):
-    """Trains, writes metrics.jsonl, exports to --out.
+    def run(self):
+        """Trains, writes metrics.jsonl, exports to --out.
 
-    Raises Interrupted after the step in which a signal came; --resume goes on.
-    """
-    for number in (signal.SIGINT, signal.SIGTERM):
-      signal.signal(number, self._stop)
-    os.makedirs(self._options.out, exist_ok=True)
-    first = (checkpoint.load(self._options.out, self._plain, self._optimizer)
-             if self._options.resume else 0)
-    if first == 0:
-      self._evaluate(0)
-    begin = time.monotonic()
-    with tqdm(total=self._options.steps, initial=first, desc="train",
-              disable=not self._is_main, mininterval=5) as bar:
-      for step in range(first, self._options.steps):
-        terms = self._one_step(step)
-        bar.set_postfix({k: f"{v:.3f}" for k, v in terms.items()})
-        bar.update()
-        self._record({"step": step + 1, **terms,
-                      "seconds": round(time.monotonic() - begin, 1)})
-        self._after(step + 1)
-        if self._stopping:
-          raise Interrupted
-    if self._is_main:
-      models.export(self._plain, self._tokenizer, self._options.out,
-                    self._options.model)
+        Raises Interrupted after the step in which a signal came; --resume goes on.
+        """
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._stop)
+        os.makedirs(self._options.out, exist_ok=True)
+        first = (
+            checkpoint.load(self._options.out, self._plain, self._optimizer)
+            if self._options.resume
+            else 0
+        )
+        if first == 0:
+            self._evaluate(0)
+        begin = time.monotonic()
+        with tqdm(
+            total=self._options.steps,
+            initial=first,
+            desc="train",
+            disable=not self._is_main,
+            mininterval=5,
+        ) as bar:
+            for step in range(first, self._options.steps):
+                terms = self._one_step(step)
+                bar.set_postfix({k: f"{v:.3f}" for k, v in terms.items()})
+                bar.update()
+                self._record(
+                    {
+                        "step": step + 1,
+                        **terms,
+                        "seconds": round(time.monotonic() - begin, 1),
+                    }
+                )
+                self._after(step + 1)
+                if self._stopping:
+                    raise Interrupted
+        if self._is_main:
+            models.export(
+                self._plain,
+                self._tokenizer,
+                self._options.out,
+                self._options.model,
+            )
 
-  @property
-  def _is_main(self):
-    return self._accelerator.is_main_process
+    @property
+    def _is_main(self):
+        return self._accelerator.is_main_process
 
-  @property
-  def _plain(self):
-    return self._accelerator.unwrap_model(self._step).model
+    @property
+    def _plain(self):
+        return self._accelerator.unwrap_model(self._step).model
 
-  def _load(self):
-    options = self._options
-    half = options.lora_rank > 0 and options.precision == "bf16"
-    model, tokenizer = models.load(
-        options.model, torch.bfloat16 if half else torch.float32)
-    if options.gradient_checkpointing:
-      model.gradient_checkpointing_enable({"use_reentrant": False})
-      model.enable_input_require_grads()
-    if options.lora_rank:
-      model = models.add_lora(model, options.lora_rank, options.train_norms,
-                              options.lora_attention_rank)
-    return model, tokenizer
+    def _load(self):
+        options = self._options
+        half = options.lora_rank > 0 and options.precision == "bf16"
+        model, tokenizer = models.load(
+            options.model, torch.bfloat16 if half else torch.float32
+        )
+        if options.gradient_checkpointing:
+            model.gradient_checkpointing_enable({"use_reentrant": False})
+            model.enable_input_require_grads()
+        if options.lora_rank:
+            model = models.add_lora(
+                model,
+                options.lora_rank,
+                options.train_norms,
+                options.lora_attention_rank,
+            )
+        return model, tokenizer
 
-  def _read_windows(self):
-    documents = [text for path in self._options.data
-                 for text in read_documents(path)]
-    return TokenWindows(documents, self._tokenizer,
-                        self._options.sequence_length, self._options.seed)
+    def _read_windows(self):
+        documents = [
+            text for path in self._options.data for text in read_documents(path)
+        ]
+        return TokenWindows(
+            documents,
+            self._tokenizer,
+            self._options.sequence_length,
+            self._options.seed,
+        )
 
-  def _read_held_out(self):
-    if not self._options.eval_data:
-      return None
-    text = "\n\n".join(read_documents(self._options.eval_data))
-    return held_out.windows_of(text, self._tokenizer,
-                               self._options.sequence_length,
-                               self._options.eval_tokens)
+    def _read_held_out(self):
+        if not self._options.eval_data:
+            return None
+        text = "\n\n".join(read_documents(self._options.eval_data))
+        return held_out.windows_of(
+            text,
+            self._tokenizer,
+            self._options.sequence_length,
+            self._options.eval_tokens,
+        )
 
-  def _prepare(self):
-    options = self._options
-    trained = [p for p in self._model.parameters() if p.requires_grad]
-    self._optimizer = torch.optim.AdamW(
-        [{"params": [p for p in trained if p.ndim > 1],
-          "weight_decay": options.weight_decay},
-         {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0}],
-        lr=options.lr, betas=(0.9, options.beta2))
-    step = TrainingStep(self._model, options.distill_weight,
-                        options.hidden_weight)
-    self._step, self._optimizer = self._accelerator.prepare(
-        step, self._optimizer)
-    self._trained = trained
-    if self._is_main:
-      print(f"{sum(p.numel() for p in trained):,} trained parameters, "
-            f"{self._windows.num_tokens:,} tokens of text", file=sys.stderr)
+    def _prepare(self):
+        options = self._options
+        trained = [p for p in self._model.parameters() if p.requires_grad]
+        self._optimizer = torch.optim.AdamW(
+            [
+                {
+                    "params": [p for p in trained if p.ndim > 1],
+                    "weight_decay": options.weight_decay,
+                },
+                {
+                    "params": [p for p in trained if p.ndim <= 1],
+                    "weight_decay": 0,
+                },
+            ],
+            lr=options.lr,
+            betas=(0.9, options.beta2),
+        )
+        step = TrainingStep(
+            self._model, options.distill_weight, options.hidden_weight
+        )
+        self._step, self._optimizer = self._accelerator.prepare(
+            step, self._optimizer
+        )
+        self._trained = trained
+        if self._is_main:
+            print(
+                f"{sum(p.numel() for p in trained):,} trained parameters, "
+                f"{self._windows.num_tokens:,} tokens of text",
+                file=sys.stderr,
+            )
 
-  def _autocast(self):
-    if self._options.precision == "f32":
-      return contextlib.nullcontext()
-    return torch.autocast(self._accelerator.device.type, torch.bfloat16)
+    def _autocast(self):
+        if self._options.precision == "f32":
+            return contextlib.nullcontext()
+        return torch.autocast(self._accelerator.device.type, torch.bfloat16)
 
-  def _one_step(self, step):
-    """One update; the mean loss terms of this process."""
-    options = self._options
-    rate = options.lr * rate_at(step, options.steps, options.warmup,
-                                options.schedule)
-    for group in self._optimizer.param_groups:
-      group["lr"] = rate
-    sums = {}
-    for part in range(options.accumulate):
-      forward = step * options.accumulate + part
-      sources = self._draws.at_step(options.seed, forward)
-      with self._accelerator.accumulate(self._step), self._autocast():
-        terms = self._step(self._batch(forward), sources)
-        self._accelerator.backward(terms["loss"])
-      if self._accelerator.sync_gradients:
-        self._accelerator.clip_grad_norm_(self._trained, options.clip)
-      self._optimizer.step()
-      self._optimizer.zero_grad()
-      for name, value in terms.items():
-        sums[name] = sums.get(name, 0.0) + value.item() / options.accumulate
-    return sums
+    def _one_step(self, step):
+        """One update; the mean loss terms of this process."""
+        options = self._options
+        rate = options.lr * rate_at(
+            step, options.steps, options.warmup, options.schedule
+        )
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        sums = {}
+        for part in range(options.accumulate):
+            forward = step * options.accumulate + part
+            sources = self._draws.at_step(options.seed, forward)
+            with self._accelerator.accumulate(self._step), self._autocast():
+                terms = self._step(self._batch(forward), sources)
+                self._accelerator.backward(terms["loss"])
+            if self._accelerator.sync_gradients:
+                self._accelerator.clip_grad_norm_(self._trained, options.clip)
+            self._optimizer.step()
+            self._optimizer.zero_grad()
+            for name, value in terms.items():
+                sums[name] = (
+                    sums.get(name, 0.0) + value.item() / options.accumulate
+                )
+        return sums
 
-  def _batch(self, forward):
-    """The windows of this process, [batch_windows, length]."""
-    size = self._options.batch_windows
-    ranks = self._accelerator.num_processes
-    first = (forward * ranks + self._accelerator.process_index) * size
-    return torch.stack([self._windows.window(first + index)
-                        for index in range(size)]).to(self._accelerator.device)
+    def _batch(self, forward):
+        """The windows of this process, [batch_windows, length]."""
+        size = self._options.batch_windows
+        ranks = self._accelerator.num_processes
+        first = (forward * ranks + self._accelerator.process_index) * size
+        return torch.stack(
+            [self._windows.window(first + index) for index in range(size)]
+        ).to(self._accelerator.device)
 
-  def _after(self, done):
-    options = self._options
-    last = done == options.steps
-    if self._is_main and (last or self._stopping
-                          or done % options.save_every == 0):
-      checkpoint.save(options.out, self._plain, self._optimizer, done)
-    if last or (options.eval_every and done % options.eval_every == 0):
-      self._evaluate(done)
+    def _after(self, done):
+        options = self._options
+        last = done == options.steps
+        if self._is_main and (
+            last or self._stopping or done % options.save_every == 0
+        ):
+            checkpoint.save(options.out, self._plain, self._optimizer, done)
+        if last or (options.eval_every and done % options.eval_every == 0):
+            self._evaluate(done)
 
-  def _stop(self, number, _):
-    self._stopping = True
-    signal.signal(number, signal.SIG_DFL)  # the next one ends at once
+    def _stop(self, number, _):
+        self._stopping = True
+        signal.signal(number, signal.SIG_DFL)  # the next one ends at once
 
-  def _evaluate(self, done):
-    if self._held_out is None or not self._is_main:
-      return
-    self._plain.eval()
-    with self._autocast():
-      losses = {spec: round(held_out.loss_under(
-          self._plain, self._held_out.to(self._accelerator.device), sources), 4)
-                for spec, sources in self._eval_sources.items()}
-    self._plain.train()
-    self._record({"step": done, "held_out_loss": losses})
-    tqdm.write(f"step {done}, held-out loss: " + ", ".join(
-        f"{spec} {loss:.3f}" for spec, loss in losses.items()), sys.stderr)
+    def _evaluate(self, done):
+        if self._held_out is None or not self._is_main:
+            return
+        self._plain.eval()
+        with self._autocast():
+            losses = {
+                spec: round(
+                    held_out.loss_under(
+                        self._plain,
+                        self._held_out.to(self._accelerator.device),
+                        sources,
+                    ),
+                    4,
+                )
+                for spec, sources in self._eval_sources.items()
+            }
+        self._plain.train()
+        self._record({"step": done, "held_out_loss": losses})
+        tqdm.write(
+            f"step {done}, held-out loss: "
+            + ", ".join(f"{spec} {loss:.3f}" for spec, loss in losses.items()),
+            sys.stderr,
+        )
 
-  def _record(self, figures):
-    if self._is_main:
-      path = os.path.join(self._options.out, "metrics.jsonl")
-      with open(path, "a", encoding="utf-8") as file:
-        file.write(json.dumps(figures) + "\n")
+    def _record(self, figures):
+        if self._is_main:
+            path = os.path.join(self._options.out, "metrics.jsonl")
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(json.dumps(figures) + "\n")
