@@ -1,8 +1,5 @@
-"""Loss of a model on text, by the rule of `./strata eval`.
-
-The text is tokenised as a whole and cut into consecutive windows; each token
-of a window but its first counts.
-"""
+"""Loss of a model on text, by the rule of `./strata eval`
+(evaluation/README.md, "What eval measures")."""
 
 import torch
 
@@ -11,7 +8,9 @@ from training.routing import Routing
 
 def windows_of(text: str, tokenizer, length: int, max_tokens: int):
     """[windows, length] of at most `max_tokens` tokens."""
-    tokens = tokenizer(text, add_special_tokens=False)["input_ids"][:max_tokens]
+    tokens = tokenizer(
+        text, add_special_tokens=False, split_special_tokens=True
+    )["input_ids"][:max_tokens]
     count = len(tokens) // length
     return torch.tensor(tokens[: count * length]).view(count, length)
 

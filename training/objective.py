@@ -7,7 +7,7 @@ a time, and no logits are kept.
 
 import torch
 
-ROWS_AT_ONCE = 256
+ROWS_AT_ONCE = 128
 
 
 class HeadLoss(torch.autograd.Function):
@@ -23,30 +23,33 @@ class HeadLoss(torch.autograd.Function):
         ctx, hidden, weight, teacher, teacher_weight, labels, distill_weight
     ):
         rows = hidden.shape[0]
+        compute = _compute_type(hidden)
+        states, head = hidden.to(compute), weight.to(compute)
+        if teacher is not None:
+            teacher, teacher_head = teacher.to(compute), teacher_weight.to(
+                compute
+            )
         grad_hidden = torch.empty_like(hidden)
         grad_weight = None
         if ctx.needs_input_grad[1]:
             grad_weight = torch.zeros_like(weight, dtype=torch.float32)
-        head = weight.to(hidden.dtype)
-        if teacher is not None:
-            teacher_weight = teacher_weight.to(teacher.dtype)
         total = 0.0
         for begin in range(0, rows, ROWS_AT_ONCE):
             part = slice(begin, begin + ROWS_AT_ONCE)
             loss, grad = _loss_and_grad(
-                hidden[part] @ head.T,
-                None if teacher is None else teacher[part] @ teacher_weight.T,
+                states[part] @ head.T,
+                None if teacher is None else teacher[part] @ teacher_head.T,
                 labels[part],
                 distill_weight,
             )
             total += loss
-            grad = (grad / rows).to(head.dtype)
+            grad = (grad / rows).to(compute)
             grad_hidden[part] = grad @ head
             if grad_weight is not None:
-                grad_weight += grad.T @ hidden[part]
+                grad_weight += grad.T @ states[part]
         ctx.save_for_backward(grad_hidden, grad_weight)
         ctx.weight_dtype = weight.dtype
-        return torch.tensor(total / rows)
+        return torch.tensor(total / rows, device=hidden.device)
 
     @staticmethod
     def backward(ctx, grad_output):
@@ -54,6 +57,14 @@ class HeadLoss(torch.autograd.Function):
         if grad_weight is not None:
             grad_weight = (grad_weight * grad_output).to(ctx.weight_dtype)
         return grad_hidden * grad_output, grad_weight, None, None, None, None
+
+
+def _compute_type(tensor):
+    """What matrix products run in: autocast's type where it is on."""
+    device = tensor.device.type
+    if torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    return tensor.dtype
 
 
 def _loss_and_grad(logits, teacher_logits, labels, distill_weight):
@@ -65,23 +76,9 @@ def _loss_and_grad(logits, teacher_logits, labels, distill_weight):
     if teacher_logits is not None:
         log_q = torch.log_softmax(teacher_logits.float(), -1)
         q = log_q.exp()
-        loss += distill_weight * (q * log_q.sub_(log_p)).sum()
         grad.sub_(q, alpha=distill_weight)
+        loss += distill_weight * q.mul_(log_q.sub_(log_p)).sum()
     grad.scatter_add_(
         1, index, torch.full_like(index, distill_weight - 1, dtype=grad.dtype)
     )
     return loss.item(), grad
-
-
-def hidden_loss(student, teacher):
-    """Mean squared difference of the layers' outputs, each token's relative to
-    the teacher's mean square: lists of [windows, length, hidden].
-
-    The first position is left out: models keep extreme values there.
-    """
-    total = 0.0
-    for ours, theirs in zip(student, teacher):
-        ours, theirs = ours[:, 1:].float(), theirs[:, 1:].float()
-        scale = theirs.square().mean(-1)
-        total = total + ((ours - theirs).square().mean(-1) / scale).mean()
-    return total / len(student)

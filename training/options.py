@@ -113,13 +113,6 @@ def _add_objective(parser):
         help="0: cross-entropy; 1: Kullback-Leibler distance "
         "from the unmodified\nmodel under full; between: both",
     )
-    group.add_argument(
-        "--hidden_weight",
-        type=float,
-        default=0.0,
-        help="weight of the relative squared distance of the "
-        "layers' outputs\nfrom those of the unmodified model",
-    )
 
 
 def _add_optimizer(parser):

@@ -11,7 +11,7 @@ import torch
 from peft import PeftModel
 from torch import nn
 
-from training.objective import HeadLoss, hidden_loss
+from training.objective import HeadLoss
 from training.routing import Routing
 
 
@@ -23,68 +23,48 @@ class TrainingStep(nn.Module):
     objective asks for one.
     """
 
-    def __init__(self, model, distill_weight: float, hidden_weight: float):
+    def __init__(self, model, distill_weight: float):
         super().__init__()
         self.model = model
         self._distill_weight = distill_weight
-        self._hidden_weight = hidden_weight
         self._is_lora = isinstance(model, PeftModel)
         self._copy = []  # in a list: no part of this module's parameters
-        if not self._is_lora and (distill_weight > 0 or hidden_weight > 0):
+        if not self._is_lora and distill_weight > 0:
             self._copy.append(copy.deepcopy(model).requires_grad_(False).eval())
 
-    def forward(self, tokens: torch.Tensor, sources: list[int]):
-        """Loss terms of tokens [windows, length] as a dict; `loss` is their sum."""
-        states = self._states(self.model, tokens, sources)
-        teacher = self._teacher_states(tokens)
-        terms = {
-            "head": HeadLoss.apply(
-                _predicting(states[-1]),
-                self._head(self.model),
-                _predicting(teacher[-1]) if self._distill_weight > 0 else None,
-                self._head(self._teacher).detach(),
-                tokens[:, 1:].reshape(-1),
-                self._distill_weight,
-            )
-        }
-        loss = terms["head"]
-        if self._hidden_weight > 0:
-            terms["hidden"] = hidden_loss(states[:-1], teacher[:-1])
-            loss = loss + self._hidden_weight * terms["hidden"]
-        return terms | {"loss": loss}
-
-    @property
-    def _teacher(self):
-        return self._copy[0] if self._copy else self.model
-
-    def _head(self, model):
-        return model.get_output_embeddings().weight
-
-    def _states(self, model, tokens, sources):
-        """Outputs of the layers that the objective wants, and the normed last."""
-        decoder = model.get_base_model() if self._is_lora else model
-        out = decoder.model(
-            input_ids=tokens,
-            routing=Routing(sources),
-            output_hidden_states=self._hidden_weight > 0,
+    def forward(self, tokens: torch.Tensor, sources: list[int]) -> torch.Tensor:
+        """The loss of tokens [windows, length]."""
+        student = self._predicting(self.model, tokens, sources)
+        teacher = teacher_head = None
+        if self._distill_weight > 0:
+            teacher, teacher_head = self._teach(tokens)
+        return HeadLoss.apply(
+            student,
+            self.model.get_output_embeddings().weight,
+            teacher,
+            teacher_head,
+            tokens[:, 1:].reshape(-1),
+            self._distill_weight,
         )
-        # transformers lists the embedding first and the normed state last.
-        inner = out.hidden_states[1:-1] if self._hidden_weight > 0 else ()
-        return [*inner, out.last_hidden_state]
+
+    def _predicting(self, model, tokens, sources):
+        """The final states that predict a next token, [rows, hidden]."""
+        decoder = model.get_base_model() if self._is_lora else model
+        states = decoder.model(
+            input_ids=tokens, routing=Routing(sources)
+        ).last_hidden_state
+        return states[:, :-1].reshape(-1, states.shape[-1])
 
     @torch.no_grad()
-    def _teacher_states(self, tokens):
-        if self._distill_weight == 0 and self._hidden_weight == 0:
-            return None
-        full = list(range(self.model.config.num_hidden_layers))
-        with (
-            self.model.disable_adapter()
+    def _teach(self, tokens):
+        """The teacher's states and head."""
+        model = self._copy[0] if self._copy else self.model
+        full = list(range(model.config.num_hidden_layers))
+        off = (
+            model.disable_adapter()
             if self._is_lora
-            else (contextlib.nullcontext())
-        ):
-            return self._states(self._teacher, tokens, full)
-
-
-def _predicting(states):
-    """The states that predict a next token, [rows, hidden]."""
-    return states[:, :-1].reshape(-1, states.shape[-1])
+            else contextlib.nullcontext()
+        )
+        with off:
+            states = self._predicting(model, tokens, full)
+        return states, model.get_output_embeddings().weight.detach()

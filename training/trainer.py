@@ -76,13 +76,13 @@ class Trainer:
             mininterval=5,
         ) as bar:
             for step in range(first, self._options.steps):
-                terms = self._one_step(step)
-                bar.set_postfix({k: f"{v:.3f}" for k, v in terms.items()})
+                loss = self._one_step(step)
+                bar.set_postfix(loss=f"{loss:.3f}")
                 bar.update()
                 self._record(
                     {
                         "step": step + 1,
-                        **terms,
+                        "loss": loss,
                         "seconds": round(time.monotonic() - begin, 1),
                     }
                 )
@@ -162,9 +162,7 @@ class Trainer:
             lr=options.lr,
             betas=(0.9, options.beta2),
         )
-        step = TrainingStep(
-            self._model, options.distill_weight, options.hidden_weight
-        )
+        step = TrainingStep(self._model, options.distill_weight)
         self._step, self._optimizer = self._accelerator.prepare(
             step, self._optimizer
         )
@@ -182,29 +180,26 @@ class Trainer:
         return torch.autocast(self._accelerator.device.type, torch.bfloat16)
 
     def _one_step(self, step):
-        """One update; the mean loss terms of this process."""
+        """One update; the mean loss of this process."""
         options = self._options
         rate = options.lr * rate_at(
             step, options.steps, options.warmup, options.schedule
         )
         for group in self._optimizer.param_groups:
             group["lr"] = rate
-        sums = {}
+        mean = 0.0
         for part in range(options.accumulate):
             forward = step * options.accumulate + part
             sources = self._draws.at_step(options.seed, forward)
             with self._accelerator.accumulate(self._step), self._autocast():
-                terms = self._step(self._batch(forward), sources)
-                self._accelerator.backward(terms["loss"])
+                loss = self._step(self._batch(forward), sources)
+                self._accelerator.backward(loss)
             if self._accelerator.sync_gradients:
                 self._accelerator.clip_grad_norm_(self._trained, options.clip)
             self._optimizer.step()
             self._optimizer.zero_grad()
-            for name, value in terms.items():
-                sums[name] = (
-                    sums.get(name, 0.0) + value.item() / options.accumulate
-                )
-        return sums
+            mean += loss.item() / options.accumulate
+        return mean
 
     def _batch(self, forward):
         """The windows of this process, [batch_windows, length]."""

@@ -134,8 +134,7 @@ class TrainTest(unittest.TestCase):
 
     def test_adapter_on_the_server_has_the_trainers_loss(self):
         out = self.run_ok("adapter", steps=30, lora_rank=4, train_norms=True,
-                          method="nearest", distill_weight=0.5,
-                          hidden_weight=0.5)
+                          method="nearest", distill_weight=0.5)
         model = PeftModel.from_pretrained(self.load(self.model), out)
         self.check_server(model, f"--adapter={out}")
         untrained = self.loss(self.load(self.model), "every=2")
