@@ -154,18 +154,18 @@ class PodsTest(unittest.TestCase):
 
     def test_grace_outlasts_the_drain(self):
         flush = 5  # main.cc: kFlushLimit
-        for folder in tree.WORKLOADS:
-            for template in tree.pod_templates(folder):
-                (server,) = template["spec"]["containers"]
-                pre_stop = server["lifecycle"]["preStop"]["sleep"]["seconds"]
-                drain = tree.seconds(tree.config_of(folder)["drain_timeout"])
-                grace = template["spec"]["terminationGracePeriodSeconds"]
-                with self.subTest(folder):
-                    self.assertGreaterEqual(grace, pre_stop + drain + flush + 5)
-        for folder, _, server in each_server():
-            if folder == "kserve":  # with Kubernetes' default
-                drain = tree.seconds(tree.flags_of(server)["drain_timeout"])
-                self.assertGreaterEqual(30, drain + flush)
+        for folder, template, server in each_server():
+            flags = tree.flags_of(server)
+            if "config" in flags:
+                flags = tree.config_of(folder) | flags
+            delay = tree.seconds(flags["shutdown_delay"])
+            drain = tree.seconds(flags["drain_timeout"])
+            grace = template["spec"].get(
+                "terminationGracePeriodSeconds", 30  # Kubernetes' default
+            )
+            with self.subTest(folder):
+                self.assertGreaterEqual(delay, 5)
+                self.assertGreaterEqual(grace, delay + drain + flush + 5)
 
 
 if __name__ == "__main__":

@@ -1,28 +1,30 @@
-"""The server takes the configuration of the manifests, answers their probes,
-has the metrics of the autoscaler, and drains in time."""
+"""The server takes the arguments and the config of the manifests, answers their
+probes, and has the metrics of the autoscaler."""
 
-import pathlib
 import re
-import signal
 import subprocess
-import tempfile
 import unittest
 import urllib.request
 
 import grpc
 
 import tree
+from served_pod import ServedPod
 
-MODEL = pathlib.Path("tests/golden/llama-tied").resolve()
 SERVING = b"\x08\x01"  # HealthCheckResponse
+HEALTH = "/grpc.health.v1.Health/Check"
+
+
+def health_request(service: str) -> bytes:
+    name = service.encode()
+    return b"\x0a" + bytes([len(name)]) + name
 
 
 def check_health(port: int, service: str) -> bytes:
-    """What a kubelet asks: no metadata, within a second."""
-    name = service.encode()
+    """What a kubelet asks: no TLS, no metadata, within seconds."""
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
-        check = channel.unary_unary("/grpc.health.v1.Health/Check")
-        return check(b"\x0a" + bytes([len(name)]) + name, timeout=1)
+        check = channel.unary_unary(HEALTH)
+        return check(health_request(service), timeout=3)
 
 
 def get(port: int, page: str) -> tuple[int, str]:
@@ -30,86 +32,49 @@ def get(port: int, page: str) -> tuple[int, str]:
         return answer.status, answer.read().decode()
 
 
-class ServerTest(unittest.TestCase):
+def probes(folder: str):
+    for template in tree.pod_templates(folder):
+        (server,) = template["spec"]["containers"]
+        for kind in ("startup", "readiness", "liveness"):
+            yield kind, server[kind + "Probe"]
+
+
+class PlainTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        (config,) = tree.of_kind("kubernetes/overlays/cpu", "ConfigMap")
-        path = pathlib.Path(cls.folder.name) / "strata.yaml"
-        path.write_text(config["data"]["strata.yaml"])
-        cls.log = open(pathlib.Path(cls.folder.name) / "log", "w+")
-        cls.server = subprocess.Popen(
-            [
-                tree.SERVER,
-                f"--config={path}",
-                "--threads=1",
-                # In place of what a pod has to itself.
-                f"--model={MODEL}",
-                "--host=127.0.0.1",
-                "--grpc_port=0",
-                "--http_port=0",
-                "--kv_memory=16MiB",
-            ],
-            stdout=subprocess.PIPE,
-            stderr=cls.log,
-            text=True,
-        )
-        line = cls.server.stdout.readline()
-        ports = re.fullmatch(
-            r"listening grpc=127\.0\.0\.1:(\d+) http=127\.0\.0\.1:(\d+)\n",
-            line,
-        )
-        if ports is None:
-            cls.log.seek(0)
-            raise AssertionError(f"the server failed: {cls.log.read()}")
-        cls.grpc_port, cls.http_port = map(int, ports.groups())
+        cls.pod = ServedPod("kubernetes/overlays/cpu")
 
     @classmethod
     def tearDownClass(cls):
-        cls.server.send_signal(signal.SIGTERM)
-        status = cls.server.wait(timeout=20)  # idle: nothing to wait for
-        cls.server.stdout.close()
-        cls.log.close()
-        cls.folder.cleanup()
+        status = cls.pod.stop()
         if status != 0:
             raise AssertionError(f"exit status {status} after SIGTERM")
 
     def test_probes(self):
-        for folder in tree.KUSTOMIZATIONS:
-            for template in tree.pod_templates(folder):
-                (server,) = template["spec"]["containers"]
-                for kind in ("startup", "readiness", "liveness"):
-                    probe = server[kind + "Probe"]
-                    with self.subTest(f"{folder} {kind}"):
-                        if "grpc" in probe:
-                            answer = check_health(
-                                self.grpc_port, probe["grpc"]["service"]
-                            )
-                            self.assertEqual(answer, SERVING)
-                        else:
-                            status, _ = get(
-                                self.http_port, probe["httpGet"]["path"]
-                            )
-                            self.assertEqual(status, 200)
+        for folder in ("kubernetes/overlays/cpu", "kserve"):
+            for kind, probe in probes(folder):
+                with self.subTest(f"{folder} {kind}"):
+                    service = probe["grpc"]["service"]
+                    answer = check_health(self.pod.grpc_port, service)
+                    self.assertEqual(answer, SERVING)
 
     def test_probe_of_an_unknown_service_fails(self):
         with self.assertRaises(grpc.RpcError) as caught:
-            check_health(self.grpc_port, "readyness")
+            check_health(self.pod.grpc_port, "readyness")
         self.assertEqual(caught.exception.code(), grpc.StatusCode.NOT_FOUND)
 
     def test_health_of_the_image(self):
         script = tree.DEPLOY / "image/strata_health"
+        port = str(self.pod.http_port)
         for argument, status in (("ready", 0), ("live", 0), ("other", 1)):
-            run = subprocess.run(
-                [script, argument, str(self.http_port)], capture_output=True
-            )
+            run = subprocess.run([script, argument, port], capture_output=True)
             self.assertEqual(run.returncode, status, argument)
         run = subprocess.run([script, "ready", "1"], capture_output=True)
         self.assertNotEqual(run.returncode, 0)  # nobody listens there
 
     def test_metrics_of_the_autoscaler(self):
-        _, page = get(self.http_port, "/metrics")
+        _, page = get(self.pod.http_port, "/metrics")
         series = set(re.findall(r"^([a-z_:]+)[ {]", page, re.MULTILINE))
         adapter = tree.load_yaml("kubernetes/prometheus-adapter/values.yaml")
         for rule in adapter["rules"]["custom"]:
@@ -127,8 +92,96 @@ class ServerTest(unittest.TestCase):
 
     def test_name_of_the_model(self):
         name = tree.config_of("kubernetes/overlays/cpu")["served_model_name"]
-        _, page = get(self.http_port, "/metrics")
+        _, page = get(self.pod.http_port, "/metrics")
         self.assertIn(f'model_name="{name}"', page)
+
+
+def self_signed(name: str) -> tuple[bytes, bytes]:
+    """A key and a certificate that issues itself, by openssl."""
+    key = subprocess.run(
+        ["openssl", "genpkey", "-algorithm", "EC"]
+        + ["-pkeyopt", "ec_paramgen_curve:P-256"],
+        capture_output=True,
+        check=True,
+    ).stdout
+    certificate = subprocess.run(
+        ["openssl", "req", "-x509", "-key", "/dev/stdin", "-days", "1"]
+        + ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1"],
+        input=key,
+        capture_output=True,
+        check=True,
+    ).stdout
+    return key, certificate
+
+
+class TlsTest(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        key, cls.certificate = self_signed("server")
+        cls.client_key, cls.client_certificate = self_signed("client")
+        cls.pod = ServedPod(
+            "kubernetes/overlays/tls",
+            {
+                "/etc/strata-tls/tls.crt": cls.certificate,
+                "/etc/strata-tls/tls.key": key,
+                "/etc/strata-tls/ca.crt": cls.client_certificate,
+                "/etc/strata-keys/api-keys": b"# of the team\ncaller-key\n",
+                "/etc/strata-keys/admin-keys": b"admin-key\n",
+            },
+        )
+
+    @classmethod
+    def tearDownClass(cls):
+        status = cls.pod.stop()
+        if status != 0:
+            raise AssertionError(f"exit status {status} after SIGTERM")
+
+    def call(self, method, request=b"", key=None, with_certificate=True):
+        """The status of a call over TLS."""
+        credentials = grpc.ssl_channel_credentials(
+            root_certificates=self.certificate,
+            private_key=self.client_key if with_certificate else None,
+            certificate_chain=(
+                self.client_certificate if with_certificate else None
+            ),
+        )
+        metadata = [("authorization", f"Bearer {key}")] if key else []
+        address = f"127.0.0.1:{self.pod.grpc_port}"
+        with grpc.secure_channel(address, credentials) as channel:
+            try:
+                channel.unary_unary(method)(
+                    request, timeout=5, metadata=metadata
+                )
+            except grpc.RpcError as error:
+                return error.code()
+        return grpc.StatusCode.OK
+
+    def test_probes(self):
+        for kind, probe in probes("kubernetes/overlays/tls"):
+            with self.subTest(kind):
+                status, _ = get(self.pod.http_port, probe["httpGet"]["path"])
+                self.assertEqual(status, 200)
+
+    def test_grpc_probe_would_fail(self):
+        with self.assertRaises(grpc.RpcError):
+            check_health(self.pod.grpc_port, "readiness")
+
+    def test_certificates_and_keys(self):
+        code = grpc.StatusCode
+        model = "/strata.v1.Inference/GetModel"
+        policy = "/strata.v1.Admin/SetPolicy"
+        ready = health_request("readiness")
+        self.assertEqual(self.call(HEALTH, ready), code.OK)
+        self.assertEqual(
+            self.call(HEALTH, ready, with_certificate=False), code.UNAVAILABLE
+        )
+        self.assertEqual(self.call(model), code.UNAUTHENTICATED)
+        self.assertEqual(self.call(model, key="caller-key"), code.OK)
+        self.assertEqual(
+            self.call(policy, key="caller-key"), code.PERMISSION_DENIED
+        )
+        self.assertEqual(self.call(policy, key="admin-key"), code.OK)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ KUSTOMIZATIONS = (
 # Those of them that run the server by a workload of their own.
 WORKLOADS = KUSTOMIZATIONS[:4]
 
-# The tls component's.  The server has them all, or, before them, none.
+# What the tls component sets.
 TLS_FLAGS = {
     "tls_cert",
     "tls_key",

@@ -23,9 +23,7 @@ class WiringTest(unittest.TestCase):
                 if "config" in names:
                     names |= set(tree.config_of(folder))
                 with self.subTest(folder):
-                    self.assertIn(
-                        names - set(tree.flags()), (set(), tree.TLS_FLAGS)
-                    )
+                    self.assertEqual(names - set(tree.flags()), set())
 
     def test_ports_are_the_servers(self):
         grpc = int(tree.flags()["grpc_port"])
