@@ -1,11 +1,12 @@
 #ifndef TESTS_LOAD_CALL_H_
 #define TESTS_LOAD_CALL_H_
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
+#include <list>
 
 #include "absl/time/time.h"
 #include "client/connection.h"
@@ -15,7 +16,8 @@
 namespace strata {
 
 // One Generate call in flight, without a thread of its own: gRPC's threads run
-// its reactions.
+// its reactions.  Cancels it, reads it slowly and switches its strategy as its
+// plan says.
 //
 // Start and Cancel are for one thread; record() for it too, after OnCallDone.
 class Call : public grpc::ClientReadReactor<v1::GenerateResponse> {
@@ -32,14 +34,15 @@ class Call : public grpc::ClientReadReactor<v1::GenerateResponse> {
     ~Observer() = default;
   };
 
-  // `connection` and `observer` outlive this.  `run_start` is the zero of the
-  // record's times.
-  Call(int index, const Connection* connection, Observer* observer,
-       absl::Time run_start);
+  // `connection`, `plan` and `observer` outlive this.  `run_start` is the zero
+  // of the record's times.
+  Call(int index, const Connection* connection, const PlannedCall* plan,
+       Observer* observer, absl::Time run_start);
 
+  // `timeout_s`: 0: none.  A switch may recompute if `switch_recompute`.
   // REQUIRES: called once, and OnCallDone awaited before the destructor.
-  void Start(const PlannedCall& plan, v1::GenerateRequest request,
-             double timeout_s);
+  void Start(v1::GenerateRequest request, double timeout_s,
+             bool switch_recompute);
 
   // Asks the call to end; OnCallDone follows.
   void Cancel();
@@ -49,20 +52,33 @@ class Call : public grpc::ClientReadReactor<v1::GenerateResponse> {
  private:
   void OnReadDone(bool ok) override;
   void OnDone(const grpc::Status& status) override;
+  void SetDeadline(double timeout_s);
+  void ReadNext();
+  void OnLastRead();
+  void SendSwitch();
+  void OnSwitched(grpc::Status status);
   double Elapsed() const;
   void Take(const v1::Done& done);
 
   const int index_;
   const Connection* const connection_;
+  const PlannedCall* const plan_;
   Observer* const observer_;
   const absl::Time run_start_;
   grpc::ClientContext context_;
   v1::GenerateRequest request_;
   v1::GenerateResponse response_;
-  std::optional<int> cancel_after_responses_;
+  std::list<grpc::Alarm> alarms_;  // one for each slow read
   int num_responses_ = 0;
   std::atomic<bool> cancel_requested_ = false;
-  CallRecord record_;  // written by reactions, which never overlap
+
+  grpc::ClientContext switch_context_;
+  v1::SwitchStrategyRequest switch_request_;
+  v1::SwitchStrategyResponse switch_response_;
+  bool switch_sent_ = false;
+
+  // Written by reactions, which never overlap; live_switch* by the switch's.
+  CallRecord record_;
 };
 
 }  // namespace strata

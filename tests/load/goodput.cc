@@ -31,4 +31,12 @@ absl::StatusOr<Goodput> Goodput::Parse(std::string_view text) {
   return goodput;
 }
 
+std::map<std::string, double> Goodput::Limits() const {
+  std::map<std::string, double> limits;
+  if (ttft_ms) limits["ttft"] = *ttft_ms;
+  if (tpot_ms) limits["tpot"] = *tpot_ms;
+  if (e2el_ms) limits["e2el"] = *e2el_ms;
+  return limits;
+}
+
 }  // namespace strata

@@ -1,11 +1,13 @@
 // ./strata load: many calls at once, under a mix of strategies; a report in the
 // terms of `vllm bench serve`.
 
+#include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -16,32 +18,55 @@
 #include "client/interrupt.h"
 #include "client/text_format.h"
 #include "proto/strata.pb.h"
-#include "tests/load/invariants.h"
-#include "tests/load/load_watch.h"
+#include "tests/load/capacity_run.h"
 #include "tests/load/options.h"
+#include "tests/load/output_file.h"
 #include "tests/load/plan.h"
 #include "tests/load/progress.h"
-#include "tests/load/report.h"
 #include "tests/load/report_json.h"
 #include "tests/load/report_table.h"
+#include "tests/load/run.h"
 #include "tests/load/runner.h"
+#include "tests/load/stop_button.h"
+#include "tests/load/trace_maker.h"
+
+ABSL_FLAG(std::string, make_trace, "",
+          "mooncake or sharegpt: writes a trace of that form and shape to "
+          "--trace, with --num_prompts calls or conversations, --request_rate "
+          "and --seed, and needs no server");
 
 namespace strata {
 namespace {
 
 constexpr char kUsage[] =
     "Loads a running server and reports latencies, throughput and KV bytes, in "
-    "all and by strategy.\n"
-    "Exits with 1 if a call failed (see --allow_errors) or the server kept "
-    "anything afterwards.\n\n"
+    "all and by strategy.  tests/load/README.md explains flags and report.\n"
+    "Exits with 1 if a call failed (see --allow_errors), the server kept "
+    "anything afterwards or its counters (--metrics) and the client's differ; "
+    "with 2 for wrong flags.\n\n"
     "  ./strata load --concurrency=16 --mix=full:0.5,every=4:0.5\n"
-    "  ./strata load --request_rate=4 --num_prompts=200 --json=report.json\n"
+    "  ./strata load --request_rate=4 --num_prompts=200 --report=FOLDER "
+    "--metrics=127.0.0.1:8002\n"
     "  ./strata load --request_rate=8 --mix='full>every=4:1,every=4:1' "
-    "--shared_prefix_tokens=128";
+    "--shared_prefix_tokens=128\n"
+    "  ./strata load --make_trace=mooncake --trace=TRACE.jsonl, then "
+    "--trace=TRACE.jsonl --length_scale=0.05\n"
+    "  ./strata load --find_capacity --goodput=ttft:1000,tpot:60 "
+    "--mix=full,every=4\n"
+    "  ./strata load soak --help";
 
-int Fail(const std::string& line) {
+constexpr int kWorkFailed = 1;
+constexpr int kBadFlags = 2;
+
+int Fail(int exit_status, const std::string& line) {
   absl::FPrintF(stderr, "strata load: %s\n", line);
-  return 1;
+  return exit_status;
+}
+
+int Fail(const absl::Status& status) {
+  const bool is_flag =
+      absl::IsInvalidArgument(status) || absl::IsNotFound(status);
+  return Fail(is_flag ? kBadFlags : kWorkFailed, std::string(status.message()));
 }
 
 grpc::Status GetModel(const Connection& connection,
@@ -57,91 +82,126 @@ grpc::Status GetModel(const Connection& connection,
   return status;
 }
 
-void PrintReport(const Report& report, const LoadOptions& options,
-                 const RunFacts& facts) {
+// What was cut is said before the run: its figures are of the cut calls.
+void SayCuts(const Plan& plan, const v1::GetModelResponse& model) {
+  if (plan.num_cut_prompts + plan.num_cut_outputs == 0) return;
+  absl::FPrintF(stderr,
+                "%d of %d prompts and %d outputs were cut to fit the model's "
+                "context of %d tokens\n",
+                plan.num_cut_prompts, plan.calls.size(), plan.num_cut_outputs,
+                model.max_model_len());
+}
+
+void PrintReport(const RunResult& result, const LoadOptions& options) {
+  const GroupReport& total = result.report.total;
+  const RunFacts& facts = result.facts;
   absl::PrintF(
       "%s\n%s\n%d calls in %.1f s, at most %d at once; resident in the server "
       "at most %d, %.1f in the mean; KV peak %s\n",
-      ReportTable(report, options.mix.Labels()),
-      EconomyTable(report, options.mix.Labels()),
-      report.total.completed + report.total.failed + report.total.cancelled,
-      report.total.duration_s, facts.max_concurrent_requests,
-      facts.seen.running_peak, facts.seen.running_mean,
-      FormatBytes(facts.seen.kv_bytes_peak));
+      ReportTable(result.report, options.mix.Labels()),
+      EconomyTable(result.report, options.mix.Labels()), total.num_calls(),
+      total.duration_s, facts.max_concurrent_requests, facts.seen.running_peak,
+      facts.seen.running_mean, FormatBytes(facts.seen.kv_bytes_peak));
   if (options.goodput.any()) {
-    absl::PrintF("within the goodput limits: %d of %d completed\n",
-                 report.total.good, report.total.completed);
+    absl::PrintF("within the goodput limits: %d of %d completed\n", total.good,
+                 total.completed);
   }
-  for (const auto& [code, count] : report.total.errors) {
+  if (options.disturbances.switch_rate > 0) {
+    absl::PrintF("switched by Admin: %d, too late: %d\n", total.live_switches,
+                 total.live_switches_late);
+  }
+  if (!options.metrics_address.empty()) {
+    absl::PrintF("server memory over the second half: %+.1f MiB\n",
+                 facts.memory_growth_bytes / (1 << 20));
+  }
+  for (const auto& [code, count] : total.errors) {
     absl::PrintF("failed with %s: %d\n", code, count);
   }
 }
 
-// What makes the run a failure; empty: it succeeded.
-std::vector<std::string> Faults(const Report& report,
-                                const std::vector<CallRecord>& records,
-                                const LoadOptions& options,
-                                const RunFacts& facts) {
-  std::vector<std::string> faults = facts.violations;
-  for (const auto& [code, count] : report.total.errors) {
-    if (options.allow_errors.contains(code)) continue;
-    for (const CallRecord& record : records) {
-      if (record.outcome() == CallRecord::Outcome::kFailed &&
-          CodeName(record.status.error_code()) == code) {
-        faults.push_back(absl::StrCat(
-            count, " calls failed with ", code,
-            "; the first: ", OneLine(record.status.error_message())));
-        break;
-      }
-    }
+int MakeTrace(const std::string& form, const LoadOptions& options) {
+  if (options.trace.path.empty()) {
+    return Fail(kBadFlags, "--make_trace needs --trace, the file to write");
   }
-  return faults;
+  if (form != "mooncake" && form != "sharegpt") {
+    return Fail(kBadFlags, absl::StrCat("--make_trace=", form,
+                                        ": must be mooncake or sharegpt"));
+  }
+  auto file = OutputFile::Open(options.trace.path);
+  if (!file.ok()) return Fail(file.status());
+  const int count = options.num_prompts > 0 ? options.num_prompts : 1000;
+  const double rate =
+      std::isinf(options.request_rate) ? 3 : options.request_rate;
+  const absl::Status written =
+      file->Write(form == "mooncake" ? MakeMooncake(count, rate, options.seed)
+                                     : MakeShareGpt(count, options.seed));
+  return written.ok() ? 0 : Fail(written);
+}
+
+int RunCapacity(const LoadOptions& options, const Connection& connection,
+                const v1::GetModelResponse& model, StopButton* stop,
+                OutputFile* json) {
+  const auto found = FindCapacities(options, connection, model, stop);
+  if (!found.ok()) return Fail(found.status());
+  absl::PrintF("%s", CapacityTable(*found));
+  const absl::Status written =
+      json->Write(CapacityJson(*found, options, model.name()));
+  return written.ok() ? 0 : Fail(written);
+}
+
+int RunOnce(const LoadOptions& options, const Connection& connection,
+            const v1::GetModelResponse& model, StopButton* stop,
+            OutputFile* json, OutputFile* details) {
+  const auto plan = PlanRun(options, model, connection);
+  if (!plan.ok()) return Fail(plan.status());
+  SayCuts(*plan, model);
+  Runner runner(&options, &*plan, &connection);
+  stop->Attach(&runner);
+  ProgressBar bar(stderr);
+  auto result =
+      RunPlan(options, *plan, connection, &runner,
+              [&bar](const Progress& progress) { bar.Show(progress); });
+  stop->Attach(nullptr);
+  bar.Clear();
+  if (!result.ok()) return Fail(result.status());
+  result->facts.model_id = model.name();
+  PrintReport(*result, options);
+  for (const auto& [file, records] :
+       {std::pair(json, static_cast<const std::vector<CallRecord>*>(nullptr)),
+        std::pair(details, static_cast<const std::vector<CallRecord>*>(
+                               &result->records))}) {
+    const absl::Status written = file->Write(
+        ReportJson(result->report, options, result->facts, records));
+    if (!written.ok()) return Fail(written);
+  }
+  const auto faults = Faults(*result, options);
+  for (const std::string& fault : faults) Fail(kWorkFailed, fault);
+  return faults.empty() ? 0 : kWorkFailed;
 }
 
 int RunLoad(int num_words) {
-  if (num_words > 0) return Fail("takes flags only; see --help");
+  if (num_words > 0) return Fail(kBadFlags, "takes flags only; see --help");
   const absl::StatusOr<LoadOptions> options = LoadOptionsFromFlags();
-  if (!options.ok()) return Fail(std::string(options.status().message()));
+  if (!options.ok()) return Fail(options.status());
+  const std::string form = absl::GetFlag(FLAGS_make_trace);
+  if (!form.empty()) return MakeTrace(form, *options);
+  // Opened now, so that a wrong path shows before the run.
+  auto json = OutputFile::Open(options->json_path);
+  if (!json.ok()) return Fail(json.status());
+  auto details = OutputFile::OpenIn(options->report_folder, "report.json");
+  if (!details.ok()) return Fail(details.status());
+  StopButton stop;
+  InterruptWatcher watcher([&stop] { stop.Press(); });
   const auto connection = Connection::Open(ConnectionOptionsFromFlags());
-  if (!connection.ok()) {
-    return Fail(std::string(connection.status().message()));
-  }
-  std::vector<PlannedCall> plan;
-  Runner runner(&*options, &plan, connection->get());
-  InterruptWatcher watcher([&runner] { runner.Stop(); });
+  if (!connection.ok()) return Fail(connection.status());
   v1::GetModelResponse model;
   if (const auto status = GetModel(**connection, &model); !status.ok()) {
-    return Fail((*connection)->ErrorLine(status));
+    return Fail(kWorkFailed, (*connection)->ErrorLine(status));
   }
-  plan = MakePlan(*options, model);
-
-  ProgressBar bar(stderr);
-  LoadWatch watch(connection->get());
-  const absl::Time start = absl::Now();
-  const std::vector<CallRecord> records =
-      runner.Run([&bar](const Progress& progress) { bar.Show(progress); });
-  const double duration_s = absl::ToDoubleSeconds(absl::Now() - start);
-  bar.Clear();
-
-  RunFacts facts = {.model_id = model.name(),
-                    .max_concurrent_requests = runner.max_concurrent(),
-                    .seen = watch.Stop(),
-                    .violations = CheckTokens(records)};
-  for (const std::string& line : CheckIdle(**connection, absl::Seconds(5))) {
-    facts.violations.push_back(line);
+  if (options->capacity.find) {
+    return RunCapacity(*options, **connection, model, &stop, &*json);
   }
-  const Report report =
-      MakeReport(records, static_cast<int>(options->mix.items().size()),
-                 options->goodput, duration_s);
-  PrintReport(report, *options, facts);
-  if (!options->json_path.empty()) {
-    std::ofstream file(options->json_path);
-    file << ReportJson(report, *options, facts) << std::flush;
-    if (!file) return Fail(options->json_path + ": cannot be written");
-  }
-  const auto faults = Faults(report, records, *options, facts);
-  for (const std::string& fault : faults) Fail(fault);
-  return faults.empty() ? 0 : 1;
+  return RunOnce(*options, **connection, model, &stop, &*json, &*details);
 }
 
 }  // namespace

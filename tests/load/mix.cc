@@ -59,6 +59,12 @@ absl::StatusOr<Mix> Mix::Parse(std::string_view text) {
   return mix;
 }
 
+Mix Mix::Of(Item item) {
+  Mix mix;
+  mix.items_.push_back(std::move(item));
+  return mix;
+}
+
 std::vector<std::string> Mix::Labels() const {
   std::vector<std::string> labels;
   for (const Item& item : items_) labels.push_back(item.Label());

@@ -30,6 +30,9 @@ class Mix {
   // two after it.
   static absl::StatusOr<Mix> Parse(std::string_view text);
 
+  // That item alone.
+  static Mix Of(Item item);
+
   const std::vector<Item>& items() const { return items_; }
   std::vector<std::string> Labels() const;  // in order of the items
 

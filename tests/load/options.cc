@@ -10,8 +10,12 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "tests/load/flag_range.h"
 
-ABSL_FLAG(int, num_prompts, 100, "calls to make");
+ABSL_FLAG(int, num_prompts, 0,
+          "calls to make, of a --trace at most; 0: 100, or the whole trace");
+ABSL_FLAG(double, duration, 0,
+          "seconds after which no further call starts; 0: no limit");
 ABSL_FLAG(int, concurrency, 0,
           "most calls at once; alone it is a closed loop; 0: no cap, or 16 "
           "where no --request_rate is given");
@@ -20,7 +24,8 @@ ABSL_FLAG(double, request_rate, std::numeric_limits<double>::infinity(),
           "--concurrency lets them");
 ABSL_FLAG(double, burstiness, 1.0,
           "shape of the gamma distributed gaps: 1 is Poisson, less is "
-          "burstier, more is more regular");
+          "burstier, more is more regular, inf: one call each "
+          "1/request_rate seconds");
 ABSL_FLAG(
     std::string, mix, "",
     "strategies and weights, such as full:0.5,every=4:0.5; full>every=4 lets "
@@ -40,13 +45,11 @@ ABSL_FLAG(std::string, prompts, "tokens",
 ABSL_FLAG(bool, ignore_eos, true,
           "generate to the drawn length, whatever the model says");
 ABSL_FLAG(double, temperature, 0, "0: greedy");
-ABSL_FLAG(double, cancel_rate, 0, "share of the calls that is cancelled");
-ABSL_FLAG(double, cancel_within, 2,
-          "seconds: half of the cancelled calls end at a random moment within "
-          "this, the other half after a random number of responses");
 ABSL_FLAG(double, timeout, 600, "deadline of each call in seconds; 0: none");
 ABSL_FLAG(std::string, goodput, "",
-          "limits in ms that a good call meets, such as ttft:200,tpot:50");
+          "limits in ms that a good call meets, such as ttft:200,tpot:50,"
+          "e2el:5000; in an open loop from the time when it should have "
+          "started");
 ABSL_FLAG(std::vector<std::string>, allow_errors, {},
           "codes that do not fail the run, such as RESOURCE_EXHAUSTED");
 ABSL_FLAG(uint64_t, seed, 0, "of arrivals, lengths, prompts and cancellations");
@@ -55,6 +58,19 @@ ABSL_FLAG(
     "salt of the prefix cache; default: a random one, so that a run finds "
     "nothing that an earlier one left");
 ABSL_FLAG(std::string, json, "", "file to write the report to");
+ABSL_FLAG(
+    std::string, report, "",
+    "folder to write report.json to, with every call in it; ./strata load "
+    "adds report.md and report.png");
+ABSL_FLAG(
+    std::string, metrics, "",
+    "HOST:PORT of the server's /metrics, which serves nobody else: the run "
+    "fails where its counters and the client's differ or a page of the KV "
+    "cache is left over");
+ABSL_FLAG(
+    double, max_memory_growth_mib, 0,
+    "fails the run if the server's resident memory grows by more over the "
+    "second half of it; needs --metrics; 0: not judged");
 
 namespace strata {
 namespace {
@@ -64,32 +80,32 @@ std::string RandomSalt() {
   return absl::StrCat("load-", absl::Hex(random()), "-", absl::Hex(random()));
 }
 
-absl::Status Within(const char* flag, double value, double low, double high) {
-  if (value >= low && value <= high) return absl::OkStatus();
+// A rate of which infinity is one.
+absl::Status CheckAboveZero(const char* flag, double value) {
+  if (value >= 1e-3) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "--", flag, "=", value, ": must be from ", low, " to ", high));
+      "--", flag, "=", value, ": must be a number from 0.001, or inf"));
 }
 
 absl::Status CheckNumbers() {
-  constexpr double kTiny = std::numeric_limits<double>::min();
-  constexpr double kAny = std::numeric_limits<double>::infinity();
   STRATA_RETURN_IF_ERROR(
-      Within("num_prompts", absl::GetFlag(FLAGS_num_prompts), 1, 1e7));
+      Within("num_prompts", absl::GetFlag(FLAGS_num_prompts), 0, 1e7));
   STRATA_RETURN_IF_ERROR(
       Within("concurrency", absl::GetFlag(FLAGS_concurrency), 0, 1e5));
   STRATA_RETURN_IF_ERROR(
-      Within("request_rate", absl::GetFlag(FLAGS_request_rate), kTiny, kAny));
+      CheckAboveZero("request_rate", absl::GetFlag(FLAGS_request_rate)));
   STRATA_RETURN_IF_ERROR(
-      Within("burstiness", absl::GetFlag(FLAGS_burstiness), 1e-3, 1e6));
+      CheckAboveZero("burstiness", absl::GetFlag(FLAGS_burstiness)));
+  STRATA_RETURN_IF_ERROR(
+      Within("duration", absl::GetFlag(FLAGS_duration), 0, 1e7));
+  STRATA_RETURN_IF_ERROR(Within("max_memory_growth_mib",
+                                absl::GetFlag(FLAGS_max_memory_growth_mib), 0,
+                                1e9));
   STRATA_RETURN_IF_ERROR(Within("shared_prefix_tokens",
                                 absl::GetFlag(FLAGS_shared_prefix_tokens), 0,
                                 1e7));
   STRATA_RETURN_IF_ERROR(
       Within("temperature", absl::GetFlag(FLAGS_temperature), 0, 100));
-  STRATA_RETURN_IF_ERROR(
-      Within("cancel_rate", absl::GetFlag(FLAGS_cancel_rate), 0, 1));
-  STRATA_RETURN_IF_ERROR(
-      Within("cancel_within", absl::GetFlag(FLAGS_cancel_within), 0, 1e6));
   return Within("timeout", absl::GetFlag(FLAGS_timeout), 0, 1e6);
 }
 
@@ -99,6 +115,31 @@ absl::StatusOr<T> Named(const char* flag, absl::StatusOr<T> value) {
   if (value.ok()) return value;
   return absl::InvalidArgumentError(
       absl::StrCat("--", flag, ": ", value.status().message()));
+}
+
+// What flags say together.
+absl::Status CheckTogether(const LoadOptions& options) {
+  if (options.max_memory_growth_bytes > 0 && options.metrics_address.empty()) {
+    return absl::InvalidArgumentError(
+        "--max_memory_growth_mib needs --metrics");
+  }
+  if (!options.capacity.find) return absl::OkStatus();
+  if (!options.goodput.any()) {
+    return absl::InvalidArgumentError(
+        "--find_capacity needs --goodput, such as ttft:1000,tpot:60");
+  }
+  if (!std::isinf(options.request_rate) || options.concurrency > 0 ||
+      options.duration_s > 0) {
+    return absl::InvalidArgumentError(
+        "--find_capacity sets the rate itself: it takes no --request_rate, "
+        "--concurrency or --duration");
+  }
+  if (!options.report_folder.empty()) {
+    return absl::InvalidArgumentError(
+        "--find_capacity prints a table and writes --json; --report is of one "
+        "run");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -123,14 +164,15 @@ absl::StatusOr<LoadOptions> LoadOptionsFromFlags() {
     return absl::InvalidArgumentError(
         absl::StrCat("--prompts=", prompts, ": must be tokens or text"));
   }
-  int concurrency = absl::GetFlag(FLAGS_concurrency);
-  const double rate = absl::GetFlag(FLAGS_request_rate);
-  if (concurrency == 0 && std::isinf(rate)) concurrency = 16;
+  STRATA_ASSIGN_OR_RETURN(Disturbances disturbances, Disturbances::FromFlags());
+  STRATA_ASSIGN_OR_RETURN(TraceOptions trace, TraceOptions::FromFlags());
+  STRATA_ASSIGN_OR_RETURN(const CapacityOptions capacity,
+                          CapacityOptions::FromFlags());
   const std::vector<std::string> allowed = absl::GetFlag(FLAGS_allow_errors);
-  return LoadOptions{
+  LoadOptions options = {
       .num_prompts = absl::GetFlag(FLAGS_num_prompts),
-      .concurrency = concurrency,
-      .request_rate = rate,
+      .concurrency = absl::GetFlag(FLAGS_concurrency),
+      .request_rate = absl::GetFlag(FLAGS_request_rate),
       .burstiness = absl::GetFlag(FLAGS_burstiness),
       .mix = std::move(mix),
       .prompt_lengths = prompt_lengths,
@@ -140,14 +182,28 @@ absl::StatusOr<LoadOptions> LoadOptionsFromFlags() {
       .bypass_prefix_cache = absl::GetFlag(FLAGS_bypass_prefix_cache),
       .ignore_eos = absl::GetFlag(FLAGS_ignore_eos),
       .temperature = static_cast<float>(absl::GetFlag(FLAGS_temperature)),
-      .cancel_rate = absl::GetFlag(FLAGS_cancel_rate),
-      .cancel_within_s = absl::GetFlag(FLAGS_cancel_within),
       .timeout_s = absl::GetFlag(FLAGS_timeout),
       .goodput = goodput,
       .allow_errors = {allowed.begin(), allowed.end()},
       .seed = absl::GetFlag(FLAGS_seed),
       .cache_salt = absl::GetFlag(FLAGS_cache_salt).value_or(RandomSalt()),
-      .json_path = absl::GetFlag(FLAGS_json)};
+      .json_path = absl::GetFlag(FLAGS_json),
+      .report_folder = absl::GetFlag(FLAGS_report),
+      .metrics_address = absl::GetFlag(FLAGS_metrics),
+      .duration_s = absl::GetFlag(FLAGS_duration),
+      .max_memory_growth_bytes =
+          absl::GetFlag(FLAGS_max_memory_growth_mib) * (1 << 20),
+      .disturbances = std::move(disturbances),
+      .trace = std::move(trace),
+      .capacity = capacity};
+  STRATA_RETURN_IF_ERROR(CheckTogether(options));
+  if (options.num_prompts == 0 && options.trace.path.empty()) {
+    options.num_prompts = 100;
+  }
+  if (options.concurrency == 0 && !options.is_open_loop()) {
+    options.concurrency = 16;
+  }
+  return options;
 }
 
 }  // namespace strata

@@ -1,77 +1,102 @@
 #include "tests/load/plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <string>
 
 #include "tests/load/arrivals.h"
+#include "tests/load/words.h"
 
 namespace strata {
 namespace {
 
-constexpr const char* kWords[] = {
-    "a",    "and",   "are",    "at",    "be",    "by",   "can",  "cold",
-    "day",  "do",    "every",  "find",  "for",   "from", "good", "have",
-    "he",   "house", "if",     "in",    "is",    "it",   "like", "long",
-    "made", "many",  "more",   "new",   "night", "not",  "of",   "on",
-    "one",  "or",    "people", "river", "she",   "some", "that", "the",
-    "they", "this",  "to",     "tree",  "was",   "we",   "with", "you"};
-
 // Puts `count` random words or token ids at the end of the call's prompt.
 void AppendPrompt(bool text, uint32_t vocab_size, int count,
                   std::mt19937_64* random, PlannedCall* call) {
-  std::uniform_int_distribution<size_t> word(0, std::size(kWords) - 1);
-  std::uniform_int_distribution<uint32_t> token(0, vocab_size - 1);
-  for (int i = 0; i < count; ++i) {
-    if (text) {
-      if (!call->text.empty()) call->text += ' ';
-      call->text += kWords[word(*random)];
-    } else {
-      call->tokens.push_back(token(*random));
-    }
+  if (text) {
+    AppendWords(count, random, &call->text);
+    return;
   }
+  std::uniform_int_distribution<uint32_t> token(0, vocab_size - 1);
+  for (int i = 0; i < count; ++i) call->tokens.push_back(token(*random));
 }
 
-void DrawCancellation(const LoadOptions& options, std::mt19937_64* random,
-                      PlannedCall* call) {
-  if (!std::bernoulli_distribution(options.cancel_rate)(*random)) return;
-  if (std::bernoulli_distribution(0.5)(*random)) {
-    call->cancel_after_s = std::uniform_real_distribution<double>(
-        0, options.cancel_within_s)(*random);
-  } else {
-    call->cancel_after_responses =
-        std::uniform_int_distribution<int>(1, call->max_tokens)(*random);
+// Draws prompts and output lengths of `plan`'s calls.
+class Drawer {
+ public:
+  Drawer(const LoadOptions& options, const v1::GetModelResponse& model)
+      : options_(options),
+        vocab_size_(model.vocab_size()),
+        context_(static_cast<int>(model.max_model_len())),
+        prefix_tokens_(std::min(options.shared_prefix_tokens, context_ - 2)) {
+    // Of its own, so that the rest of a plan is the same with and without it.
+    std::mt19937_64 random(~options.seed);
+    AppendPrompt(options.text_prompts, vocab_size_, prefix_tokens_, &random,
+                 &shared_);
   }
+
+  PlannedCall Draw(std::mt19937_64* random, Plan* plan) const {
+    PlannedCall call = shared_;
+    const int room = context_ - prefix_tokens_;
+    const int wanted = options_.prompt_lengths.Draw(random);
+    const int own_tokens = std::min(wanted, room - 1);
+    const int output = options_.output_lengths.Draw(random);
+    call.max_tokens = std::min(output, room - own_tokens);
+    AppendPrompt(options_.text_prompts, vocab_size_, own_tokens, random, &call);
+    plan->num_cut_prompts +=
+        own_tokens < wanted || prefix_tokens_ < options_.shared_prefix_tokens;
+    plan->num_cut_outputs += call.max_tokens < output;
+    return call;
+  }
+
+ private:
+  const LoadOptions& options_;
+  const uint32_t vocab_size_;
+  const int context_;
+  const int prefix_tokens_;
+  PlannedCall shared_;
+};
+
+PlannedCall Fit(const TracedCall& traced, int context, Plan* plan) {
+  const int64_t least_output =
+      std::min<int64_t>(traced.output_tokens, std::max(1, context / 2));
+  const int64_t prompt =
+      std::min<int64_t>(traced.prompt_tokens, context - least_output);
+  const int64_t output =
+      std::min<int64_t>(traced.output_tokens, context - prompt);
+  plan->num_cut_prompts += prompt < traced.prompt_tokens;
+  plan->num_cut_outputs += output < traced.output_tokens;
+  PlannedCall call;
+  call.tokens.assign(traced.tokens.begin(), traced.tokens.begin() + prompt);
+  call.max_tokens = static_cast<int>(output);
+  return call;
 }
 
 }  // namespace
 
-std::vector<PlannedCall> MakePlan(const LoadOptions& options,
-                                  const v1::GetModelResponse& model) {
+Plan MakePlan(const LoadOptions& options, const v1::GetModelResponse& model,
+              const std::vector<TracedCall>& trace) {
   std::mt19937_64 random(options.seed);
-  // Of its own, so that the rest of a plan is the same with and without it.
-  std::mt19937_64 prefix_random(~options.seed);
-  const uint32_t vocab_size = model.vocab_size();
-  const int context = static_cast<int>(model.max_model_len());
-  const int prefix_tokens = std::min(options.shared_prefix_tokens, context - 2);
-  PlannedCall shared;
-  AppendPrompt(options.text_prompts, vocab_size, prefix_tokens, &prefix_random,
-               &shared);
+  const int num_calls =
+      trace.empty() ? options.num_prompts : static_cast<int>(trace.size());
   const std::vector<double> arrivals = ArrivalTimes(
-      options.num_prompts, options.request_rate, options.burstiness, random());
-  std::vector<PlannedCall> plan(options.num_prompts, shared);
-  for (int i = 0; i < options.num_prompts; ++i) {
-    PlannedCall& call = plan[i];
-    call.strategy = options.mix.Draw(&random);
-    const int room = context - prefix_tokens;
-    const int own_tokens =
-        std::min(options.prompt_lengths.Draw(&random), room - 1);
-    call.max_tokens =
-        std::min(options.output_lengths.Draw(&random), room - own_tokens);
-    AppendPrompt(options.text_prompts, vocab_size, own_tokens, &random, &call);
+      num_calls, options.request_rate, options.burstiness, random());
+  const bool keeps_times = std::isinf(options.request_rate);
+  const Drawer drawer(options, model);
+  Plan plan;
+  for (int i = 0; i < num_calls; ++i) {
+    const int strategy = options.mix.Draw(&random);
+    PlannedCall call =
+        trace.empty()
+            ? drawer.Draw(&random, &plan)
+            : Fit(trace[i], static_cast<int>(model.max_model_len()), &plan);
+    call.strategy = strategy;
     call.seed = random();
-    call.arrival_s = arrivals[i];
-    DrawCancellation(options, &random, &call);
+    call.arrival_s =
+        keeps_times && !trace.empty() ? trace[i].at_s : arrivals[i];
+    options.disturbances.Draw(&random, &call);
+    plan.calls.push_back(std::move(call));
   }
   return plan;
 }

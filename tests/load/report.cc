@@ -13,9 +13,13 @@ class GroupBuilder {
   explicit GroupBuilder(const Goodput& goodput) : goodput_(goodput) {}
 
   void Add(const CallRecord& record) {
+    AddLiveSwitch(record);
     switch (record.outcome()) {
       case CallRecord::Outcome::kCancelled:
         ++report_.cancelled;
+        return;
+      case CallRecord::Outcome::kExpired:
+        ++report_.expired;
         return;
       case CallRecord::Outcome::kFailed:
         ++report_.failed;
@@ -33,6 +37,8 @@ class GroupBuilder {
     report_.itl_ms = Describe(std::move(itl_ms_));
     report_.e2el_ms = Describe(std::move(e2el_ms_));
     report_.client_queue_time_ms = Describe(std::move(queue_ms_));
+    report_.ttft_including_client_queue_ms =
+        Describe(std::move(ttft_with_queue_ms_));
     report_.e2el_including_client_queue_ms =
         Describe(std::move(e2el_with_queue_ms_));
     const double completed = std::max(report_.completed, 1);
@@ -42,6 +48,22 @@ class GroupBuilder {
   }
 
  private:
+  void AddLiveSwitch(const CallRecord& record) {
+    switch (record.live_switch) {
+      case CallRecord::LiveSwitch::kNone:
+        return;
+      case CallRecord::LiveSwitch::kDone:
+        ++report_.live_switches;
+        return;
+      case CallRecord::LiveSwitch::kLate:
+        ++report_.live_switches_late;
+        return;
+      case CallRecord::LiveSwitch::kFailed:
+        ++report_.live_switch_errors[CodeName(
+            record.live_switch_status.error_code())];
+    }
+  }
+
   void AddCompleted(const CallRecord& record) {
     if (report_.completed++ == 0) report_.canonical = record.canonical;
     report_.total_input_tokens += record.prompt_tokens;
@@ -62,20 +84,22 @@ class GroupBuilder {
 
     // A call without tokens has no time to the first, so it meets no limit on
     // it.
-    bool good = !goodput_.e2el_ms || e2el_ms <= *goodput_.e2el_ms;
+    bool good = !goodput_.e2el_ms || queue_ms + e2el_ms <= *goodput_.e2el_ms;
     if (record.chunks.empty()) {
       good = good && !goodput_.ttft_ms;
     } else {
-      good = AddTokenTimes(record, e2el_ms) && good;
+      good = AddTokenTimes(record, queue_ms, e2el_ms) && good;
     }
     if (good) ++report_.good;
   }
 
   // Whether the limits on TTFT and TPOT are met.  REQUIRES: there are chunks.
-  bool AddTokenTimes(const CallRecord& record, double e2el_ms) {
+  bool AddTokenTimes(const CallRecord& record, double queue_ms,
+                     double e2el_ms) {
     const double ttft_ms = 1e3 * (record.chunks.front().at_s - record.start_s);
     ttft_ms_.push_back(ttft_ms);
-    bool good = !goodput_.ttft_ms || ttft_ms <= *goodput_.ttft_ms;
+    ttft_with_queue_ms_.push_back(queue_ms + ttft_ms);
+    bool good = !goodput_.ttft_ms || queue_ms + ttft_ms <= *goodput_.ttft_ms;
     if (record.num_received > 1) {
       const double tpot_ms =
           (e2el_ms - ttft_ms) / static_cast<double>(record.num_received - 1);
@@ -98,6 +122,7 @@ class GroupBuilder {
   std::vector<double> itl_ms_;
   std::vector<double> e2el_ms_;
   std::vector<double> queue_ms_;
+  std::vector<double> ttft_with_queue_ms_;
   std::vector<double> e2el_with_queue_ms_;
 };
 

@@ -19,12 +19,14 @@ namespace strata {
 //   ITL   gaps between responses with tokens, all calls' together
 //   E2EL  end of the stream - start of the call
 // The client queue is the time from the intended to the real start; latency
-// with it counts what a busy client hides (coordinated omission).
+// with it counts what a busy client hides (coordinated omission), and is what
+// the limits of Goodput are held against.
 struct GroupReport {
   std::string canonical;  // strategy that the first completed call ended with
   int completed = 0;
   int failed = 0;
   int cancelled = 0;
+  int expired = 0;  // planned deadlines that passed
   int64_t total_input_tokens = 0;
   int64_t total_output_tokens = 0;
   double duration_s = 0;  // of the run
@@ -34,6 +36,7 @@ struct GroupReport {
   Statistics itl_ms;
   Statistics e2el_ms;
   Statistics client_queue_time_ms;
+  Statistics ttft_including_client_queue_ms;
   Statistics e2el_including_client_queue_ms;
   double kv_bytes_mean = 0;       // a call, at its largest
   double kv_bytes_full_mean = 0;  // the same calls under `full`
@@ -44,6 +47,13 @@ struct GroupReport {
   int64_t preemptions = 0;
   std::map<std::string, int> ended_under;  // by the strategy they ended with
   std::map<std::string, int> errors;       // failed calls by code
+  // Switches that the client asked Admin for, of all calls.
+  int live_switches = 0;
+  int live_switches_late = 0;
+  std::map<std::string, int> live_switch_errors;  // by code
+
+  // Calls of every end.
+  int num_calls() const { return completed + failed + cancelled + expired; }
 
   double prefix_hit_rate() const {
     return total_input_tokens > 0 ? static_cast<double>(total_cached_tokens) /

@@ -1,8 +1,8 @@
 #include "tests/load/runner.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
 namespace strata {
@@ -11,8 +11,9 @@ namespace {
 constexpr double kTickSeconds = 0.2;
 
 v1::GenerateRequest MakeRequest(const LoadOptions& options,
-                                const PlannedCall& plan) {
+                                const PlannedCall& plan, int index) {
   v1::GenerateRequest request;
+  request.set_request_id(absl::StrCat(options.cache_salt, "-", index));
   if (plan.text.empty()) {
     request.mutable_tokens()->mutable_ids()->Assign(plan.tokens.begin(),
                                                     plan.tokens.end());
@@ -36,10 +37,10 @@ v1::GenerateRequest MakeRequest(const LoadOptions& options,
 
 std::vector<CallRecord> Runner::Run(const ProgressSink& progress) {
   start_ = absl::Now();
-  const int num_calls = static_cast<int>(plan_->size());
+  const int num_calls = static_cast<int>(plan_->calls.size());
   double next_tick = 0;
   bool stopping = false;
-  while (!active_.empty() || (!stopping && next_ < num_calls)) {
+  while (!active_.empty() || (!stopping && HasMore())) {
     if (!stopping) StartDueCalls();
     CancelDueCalls();
     double wait_s = std::max(0.0, next_tick - Elapsed());
@@ -89,26 +90,32 @@ double Runner::Elapsed() const {
   return absl::ToDoubleSeconds(absl::Now() - start_);
 }
 
+bool Runner::HasMore() const {
+  return next_ < static_cast<int>(plan_->calls.size()) &&
+         (options_->duration_s == 0 || Elapsed() < options_->duration_s);
+}
+
 bool Runner::HasPlace() const {
-  return next_ < static_cast<int>(plan_->size()) &&
+  return HasMore() &&
          (options_->concurrency == 0 ||
           static_cast<int>(active_.size()) < options_->concurrency);
 }
 
 void Runner::StartDueCalls() {
-  while (HasPlace() && (*plan_)[next_].arrival_s <= Elapsed()) {
+  while (HasPlace() && plan_->calls[next_].arrival_s <= Elapsed()) {
     StartCall(next_++);
   }
 }
 
 void Runner::StartCall(int index) {
-  const PlannedCall& plan = (*plan_)[index];
+  const PlannedCall& plan = plan_->calls[index];
   auto& call = active_[index];
-  call.reset(new Call(index, connection_, this, start_));
+  call.reset(new Call(index, connection_, &plan, this, start_));
   if (plan.cancel_after_s) {
     cancels_.push({Elapsed() + *plan.cancel_after_s, index});
   }
-  call->Start(plan, MakeRequest(*options_, plan), options_->timeout_s);
+  call->Start(MakeRequest(*options_, plan, index), options_->timeout_s,
+              options_->disturbances.switch_recompute);
   max_concurrent_ = std::max(max_concurrent_, static_cast<int>(active_.size()));
 }
 
@@ -125,8 +132,8 @@ void Runner::Collect(std::vector<int> ended) {
     CallRecord record = active_[index]->record();
     active_.erase(index);
     // In a closed loop a call is meant to start when a place is free.
-    if (!std::isinf(options_->request_rate)) {
-      record.intended_s = (*plan_)[index].arrival_s;
+    if (options_->is_open_loop()) {
+      record.intended_s = plan_->calls[index].arrival_s;
     }
     if (record.outcome() == CallRecord::Outcome::kFailed) ++num_failed_;
     records_[index] = std::move(record);
@@ -135,7 +142,7 @@ void Runner::Collect(std::vector<int> ended) {
 
 double Runner::UntilNextDue(double longest) const {
   double due = Elapsed() + longest;
-  if (HasPlace()) due = std::min(due, (*plan_)[next_].arrival_s);
+  if (HasPlace()) due = std::min(due, plan_->calls[next_].arrival_s);
   if (!cancels_.empty()) due = std::min(due, cancels_.top().first);
   return std::max(0.0, due - Elapsed());
 }

@@ -17,6 +17,7 @@
 #include "tests/load/call.h"
 #include "tests/load/call_record.h"
 #include "tests/load/options.h"
+#include "tests/load/plan.h"
 
 namespace strata {
 
@@ -39,7 +40,7 @@ class Runner : private Call::Observer {
   using ProgressSink = std::function<void(const Progress&)>;
 
   // The arguments outlive this.
-  Runner(const LoadOptions* options, const std::vector<PlannedCall>* plan,
+  Runner(const LoadOptions* options, const Plan* plan,
          const Connection* connection)
       : options_(options), plan_(plan), connection_(connection) {}
 
@@ -60,6 +61,8 @@ class Runner : private Call::Observer {
   void OnCallDone(int index) override;
 
   double Elapsed() const;
+  // Whether the plan holds another call that may start, now or later.
+  bool HasMore() const;
   bool HasPlace() const;
   void StartDueCalls();
   void StartCall(int index);
@@ -70,7 +73,7 @@ class Runner : private Call::Observer {
   double UntilNextDue(double longest) const;
 
   const LoadOptions* const options_;
-  const std::vector<PlannedCall>* const plan_;
+  const Plan* const plan_;
   const Connection* const connection_;
 
   // Of the thread in Run.
