@@ -15,6 +15,9 @@ struct ConnectionOptions {
   std::string address = "127.0.0.1:8001";  // HOST:PORT
   std::string api_key_file = "";           // its first key is sent; empty: none
   std::string tls_ca = "";  // PEM file of the server's authority; empty: no TLS
+  // PEM files of what a server with --tls_client_ca wants to see; empty: none.
+  std::string tls_cert = "";
+  std::string tls_key = "";
 };
 
 // A channel to one server and what every call to it carries.
@@ -23,7 +26,7 @@ struct ConnectionOptions {
 class Connection {
  public:
   // Does not wait for the server.  NOT_FOUND, INVALID_ARGUMENT: a file that
-  // cannot be read, a key file without a key.
+  // cannot be read, a key file without a key, a TLS file without the others.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(
       const ConnectionOptions& options);
 
@@ -42,6 +45,7 @@ class Connection {
              std::shared_ptr<grpc::ChannelCredentials> credentials);
 
   const std::string address_;
+  const bool uses_tls_;
   const std::string key_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::Inference::Stub> stub_;

@@ -14,13 +14,18 @@ ABSL_FLAG(std::string, api_key_file, "",
 ABSL_FLAG(std::string, tls_ca, "",
           "PEM file of the authority that signed the server's certificate; "
           "set: the connection uses TLS");
+ABSL_FLAG(std::string, tls_cert, "",
+          "PEM file of the certificate to show, where the server wants one");
+ABSL_FLAG(std::string, tls_key, "", "PEM file of its private key");
 
 namespace strata {
 
 ConnectionOptions ConnectionOptionsFromFlags() {
   return {.address = absl::GetFlag(FLAGS_address),
           .api_key_file = absl::GetFlag(FLAGS_api_key_file),
-          .tls_ca = absl::GetFlag(FLAGS_tls_ca)};
+          .tls_ca = absl::GetFlag(FLAGS_tls_ca),
+          .tls_cert = absl::GetFlag(FLAGS_tls_cert),
+          .tls_key = absl::GetFlag(FLAGS_tls_key)};
 }
 
 void ShowOwnFlagsInHelp(const char* usage) {

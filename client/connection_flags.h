@@ -5,8 +5,8 @@
 
 namespace strata {
 
-// --address, --api_key_file, --tls_ca: defined here for every command that
-// talks to a server.  REQUIRES: flags are parsed.
+// --address, --api_key_file, --tls_ca, --tls_cert, --tls_key: defined here for
+// every command that talks to a server.  REQUIRES: flags are parsed.
 ConnectionOptions ConnectionOptionsFromFlags();
 
 // Makes --help show this project's flags only.  Call before parsing.

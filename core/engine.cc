@@ -290,11 +290,12 @@ LoadReport Engine::GetLoad() const {
   return report_;
 }
 
-bool Engine::healthy() const {
-  if (device_lost_.load()) return false;
+EngineHealth Engine::health() const {
+  if (device_lost_.load()) return EngineHealth::kDeviceLost;
   const absl::Duration silence =
       parts_.now() - absl::FromUnixMillis(last_progress_ms_.load());
-  return !busy_.load() || silence <= options_.stall_limit;
+  const bool is_stalled = busy_.load() && silence > options_.stall_limit;
+  return is_stalled ? EngineHealth::kStalled : EngineHealth::kGood;
 }
 
 void Engine::Drain(absl::Duration timeout) {

@@ -32,6 +32,9 @@
 
 namespace strata {
 
+// Whether the engine's loop is alive.
+enum class EngineHealth { kGood, kStalled, kDeviceLost };
+
 // Runs requests: owns the one thread that plans steps, runs them and hands out
 // their tokens, and with it the scheduler, the pool and the sequences.  All
 // that reaches these goes through the inbox.
@@ -101,9 +104,8 @@ class Engine {
   const EngineLimits& limits() const { return limits_; }
   const std::vector<int32_t>& eos_ids() const { return parts_.eos_ids; }
 
-  // Whether the loop is alive: false once the device has failed, or when
-  // requests wait and no step has ended for stall_limit.
-  bool healthy() const;
+  // Stalled: requests are there and no step has ended for stall_limit.
+  EngineHealth health() const;
 
   // From now on Submit refuses.  Returns when nothing runs or waits, or after
   // `timeout`; what is left then is ended with UNAVAILABLE.  Ends the thread.

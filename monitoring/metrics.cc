@@ -115,8 +115,11 @@ void Metrics::SetGauges(const Gauges& gauges) {
   series_->latest = gauges;
 }
 
-void Metrics::SetHealthy(bool healthy) {
-  series_->server_series.healthy->Set(healthy ? 1 : 0);
+void Metrics::SetFault(Fault fault) {
+  const ServerSeries& server = series_->server_series;
+  server.healthy->Set(fault == Fault::kNone ? 1 : 0);
+  server.stalled->Set(fault == Fault::kStalled ? 1 : 0);
+  server.device_lost->Set(fault == Fault::kDeviceLost ? 1 : 0);
 }
 
 std::vector<prometheus::MetricFamily> Metrics::Collect() {

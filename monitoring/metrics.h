@@ -52,7 +52,13 @@ class Metrics {
                    int64_t kv_bytes_per_token);
 
   enum class Finish { kStop, kLength, kAbort, kCancelled, kDeadline, kError };
-  enum class Rejection { kQueueFull, kNeverFits, kInvalid, kDraining };
+  enum class Rejection {
+    kQueueFull,
+    kNeverFits,
+    kInvalid,
+    kDraining,
+    kNoAccess
+  };
 
   // A step was run.
   struct StepRecord {
@@ -116,7 +122,8 @@ class Metrics {
     std::vector<StrategyGauges> strategies;  // by label
   };
   void SetGauges(const Gauges& gauges);
-  void SetHealthy(bool healthy);
+  enum class Fault { kNone, kStalled, kDeviceLost };
+  void SetFault(Fault fault);
 
   // All families, for a scrape.  The gauges are those of one SetGauges: KV
   // bytes sum to the pool.

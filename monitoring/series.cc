@@ -51,7 +51,7 @@ constexpr const char* kVllmFinishNames[] = {"stop",  "length", "abort",
 static_assert(std::size(kVllmFinishNames) == kNumFinishes);
 // By Metrics::Rejection.
 constexpr const char* kRejectionNames[] = {"queue_full", "never_fits",
-                                           "invalid", "draining"};
+                                           "invalid", "draining", "no_access"};
 static_assert(std::size(kRejectionNames) == kNumRejections);
 // By Metrics::SwitchCause.
 constexpr const char* kSwitchCauseNames[] = {"client", "planned", "pressure"};
@@ -199,6 +199,10 @@ ServerSeries::ServerSeries(const SeriesMaker& strata,
   healthy =
       strata.Gauge("engine_healthy", "1 while the engine's loop is alive.");
   healthy->Set(1);
+  constexpr char kFaultHelp[] = "1 while the engine has this fault.";
+  stalled = strata.Gauge("engine_fault", kFaultHelp, {{"fault", "stalled"}});
+  device_lost =
+      strata.Gauge("engine_fault", kFaultHelp, {{"fault", "device_lost"}});
   step_duration = strata.Histogram("step_duration_seconds",
                                    "Duration of a step.", StepSeconds());
   constexpr char kRowsHelp[] = "Rows of a step, by phase.";

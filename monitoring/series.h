@@ -33,7 +33,7 @@ enum class Distribution {
 };
 inline constexpr int kNumDistributions = 11;
 inline constexpr int kNumFinishes = 6;      // Metrics::Finish
-inline constexpr int kNumRejections = 4;    // Metrics::Rejection
+inline constexpr int kNumRejections = 5;    // Metrics::Rejection
 inline constexpr int kNumSwitchCauses = 3;  // Metrics::SwitchCause
 
 enum KvState { kKvUsed, kKvReserved, kKvCached, kKvFree, kNumKvStates };
@@ -77,6 +77,8 @@ struct ServerSeries {
   prometheus::Gauge* generated_rate;
   prometheus::Gauge* last_step;
   prometheus::Gauge* healthy;
+  prometheus::Gauge* stalled;
+  prometheus::Gauge* device_lost;
   prometheus::Histogram* step_duration;
   prometheus::Histogram* prompt_rows;
   prometheus::Histogram* decode_rows;

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "core/engine.h"
 #include "core/strategy_registry.h"
+#include "server/access/access_control.h"
 #include "server/grpc_status.h"
 #include "server/model_info.h"
 #include "server/received.h"
@@ -56,11 +57,22 @@ absl::Status CheckStrategies(const StrategyRegistry& registry,
 
 }  // namespace
 
-AdminService::AdminService(const ServingState* state) : state_(state) {
+AdminService::AdminService(const ServingState* state, Callers callers)
+    : state_(state), callers_(callers) {
   MarkMethodCallback(
       0, NewHandler(this, &AdminService::SwitchStrategy, MalformedMessage));
   MarkMethodCallback(
       1, NewHandler(this, &AdminService::SetPolicy, MalformedMessage));
+}
+
+absl::Status AdminService::CheckCaller(
+    const grpc::CallbackServerContext& context) const {
+  if (callers_ == Callers::kAll || IsLocalPeer(context.peer())) {
+    return absl::OkStatus();
+  }
+  return absl::PermissionDeniedError(
+      "strata.v1.Admin is for callers on the server's host: the server has no "
+      "--admin_key_file");
 }
 
 absl::Status AdminService::SwitchDefault(
@@ -122,6 +134,8 @@ grpc::ServerUnaryReactor* AdminService::SwitchStrategy(
     grpc::CallbackServerContext* context,
     const v1::SwitchStrategyRequest* message,
     v1::SwitchStrategyResponse* response) {
+  const absl::Status access = CheckCaller(*context);
+  if (!access.ok()) return Answer(context, access);
   if (message->request_id().empty()) {
     return Answer(context, SwitchDefault(*message, response));
   }
@@ -134,6 +148,8 @@ grpc::ServerUnaryReactor* AdminService::SwitchStrategy(
 grpc::ServerUnaryReactor* AdminService::SetPolicy(
     grpc::CallbackServerContext* context, const v1::SetPolicyRequest* message,
     v1::SetPolicyResponse* response) {
+  const absl::Status access = CheckCaller(*context);
+  if (!access.ok()) return Answer(context, access);
   return Answer(context, ChangePolicy(*message, response));
 }
 

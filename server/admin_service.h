@@ -17,8 +17,10 @@ namespace strata {
 // another.
 class AdminService final : public v1::Admin::CallbackService {
  public:
-  // `state` outlives this.
-  explicit AdminService(const ServingState* state);
+  enum class Callers { kAll, kOnThisHost };
+
+  // `state` outlives this.  Others than `callers` get PERMISSION_DENIED.
+  AdminService(const ServingState* state, Callers callers);
 
   grpc::ServerUnaryReactor* SwitchStrategy(
       grpc::CallbackServerContext* context,
@@ -40,7 +42,10 @@ class AdminService final : public v1::Admin::CallbackService {
   absl::Status ChangePolicy(const v1::SetPolicyRequest& message,
                             v1::SetPolicyResponse* response);
 
+  absl::Status CheckCaller(const grpc::CallbackServerContext& context) const;
+
   const ServingState* const state_;
+  const Callers callers_;
   absl::Mutex mu_;  // held by the one who changes the registry or the policy
 };
 

@@ -61,10 +61,36 @@ ABSL_FLAG(double, pressure_threshold, 0.9,
 ABSL_FLAG(int, max_queued_requests, 256,
           "requests that may wait; the next one is refused");
 ABSL_FLAG(int, max_message_mib, 64, "largest gRPC message, in MiB");
+ABSL_FLAG(int, max_concurrent_streams, 0,
+          "calls at once on one connection; more wait at the client; 0: twice "
+          "what can run and wait, and 256");
+ABSL_FLAG(absl::Duration, keepalive_time, absl::Seconds(60),
+          "a connection that has been silent for so long is asked whether its "
+          "client is still there");
+ABSL_FLAG(absl::Duration, keepalive_timeout, absl::Seconds(20),
+          "without an answer for so long, the connection and its calls end");
+ABSL_FLAG(absl::Duration, stall_limit, absl::Seconds(30),
+          "requests are there and no step has ended for so long: the server "
+          "is no longer live");
+ABSL_FLAG(absl::Duration, shutdown_delay, absl::ZeroDuration(),
+          "after SIGTERM, how long new calls are still taken while the server "
+          "says that it is not ready");
 ABSL_FLAG(absl::Duration, drain_timeout, absl::Seconds(30),
-          "after SIGTERM, how long running requests may go on");
+          "after that, how long running requests may go on");
 ABSL_FLAG(std::string, reflection, "auto",
           "gRPC server reflection: auto (on), on, off");
+ABSL_FLAG(std::string, tls_cert, "",
+          "PEM file of the server's certificate and those that issued it: TLS "
+          "on the gRPC port; read anew when it changes, as are the next four");
+ABSL_FLAG(std::string, tls_key, "", "PEM file of its private key");
+ABSL_FLAG(std::string, tls_client_ca, "",
+          "PEM file: clients must show a certificate that it issued");
+ABSL_FLAG(std::string, api_key_file, "",
+          "keys of callers, one a line, # begins a comment: every call but "
+          "those of grpc.health.v1 needs one, or an admin key");
+ABSL_FLAG(std::string, admin_key_file, "",
+          "keys of strata.v1.Admin; without, it is for callers on this host");
+ABSL_FLAG(bool, metrics_need_key, false, "/metrics needs a key as well");
 ABSL_FLAG(std::string, log_format, "text", "log lines on stderr: text, json");
 ABSL_FLAG(std::string, config, "",
           "a YAML file whose keys are these flags; the command line wins");
@@ -95,8 +121,19 @@ constexpr const char* kFlags[] = {
     "pressure_threshold",
     "max_queued_requests",
     "max_message_mib",
+    "max_concurrent_streams",
+    "keepalive_time",
+    "keepalive_timeout",
+    "stall_limit",
+    "shutdown_delay",
     "drain_timeout",
     "reflection",
+    "tls_cert",
+    "tls_key",
+    "tls_client_ca",
+    "api_key_file",
+    "admin_key_file",
+    "metrics_need_key",
     "log_format",
     "config",
 };
@@ -215,8 +252,19 @@ absl::StatusOr<ServerOptions> OptionsFromFlags(const std::vector<char*>& argv) {
   options.pressure_threshold = absl::GetFlag(FLAGS_pressure_threshold);
   options.max_queued_requests = absl::GetFlag(FLAGS_max_queued_requests);
   options.max_message_mib = absl::GetFlag(FLAGS_max_message_mib);
+  options.max_concurrent_streams = absl::GetFlag(FLAGS_max_concurrent_streams);
+  options.keepalive_time = absl::GetFlag(FLAGS_keepalive_time);
+  options.keepalive_timeout = absl::GetFlag(FLAGS_keepalive_timeout);
+  options.stall_limit = absl::GetFlag(FLAGS_stall_limit);
+  options.shutdown_delay = absl::GetFlag(FLAGS_shutdown_delay);
   options.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);
   options.reflection = absl::GetFlag(FLAGS_reflection);
+  options.tls_cert = absl::GetFlag(FLAGS_tls_cert);
+  options.tls_key = absl::GetFlag(FLAGS_tls_key);
+  options.tls_client_ca = absl::GetFlag(FLAGS_tls_client_ca);
+  options.api_key_file = absl::GetFlag(FLAGS_api_key_file);
+  options.admin_key_file = absl::GetFlag(FLAGS_admin_key_file);
+  options.metrics_need_key = absl::GetFlag(FLAGS_metrics_need_key);
   options.log_format = absl::GetFlag(FLAGS_log_format);
   STRATA_RETURN_IF_ERROR(options.Validate());
   return options;

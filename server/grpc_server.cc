@@ -22,9 +22,15 @@ class NoPlugins final : public grpc::ServerBuilderOption {
 // Clients in front of language models ping every 10 to 30 s, also between
 // calls; gRPC's defaults would close their connections (too_many_pings).  Our
 // own pings find peers that are gone in the middle of a stream.
-void SetKeepalive(grpc::ServerBuilder* builder) {
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+void SetKeepalive(const GrpcServerOptions& options,
+                  grpc::ServerBuilder* builder) {
+  const auto milliseconds = [](absl::Duration duration) {
+    return static_cast<int>(absl::ToInt64Milliseconds(duration));
+  };
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS,
+                              milliseconds(options.keepalive_time));
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                              milliseconds(options.keepalive_timeout));
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder->AddChannelArgument(
@@ -53,10 +59,9 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   const std::string address = JoinHostPort(options.host, options.port);
   auto server = std::make_unique<GrpcServer>();
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(),
-                           &server->port_);
+  builder.AddListeningPort(address, options.credentials, &server->port_);
   if (!options.reflection) builder.SetOption(std::make_unique<NoPlugins>());
-  SetKeepalive(&builder);
+  SetKeepalive(options, &builder);
   SetLimits(options, &builder);
   for (grpc::Service* service : services) builder.RegisterService(service);
   server->server_ = builder.BuildAndStart();

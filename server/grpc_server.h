@@ -14,10 +14,13 @@ namespace strata {
 
 struct GrpcServerOptions {
   std::string host;
-  int port = 0;               // 0: a free one
-  int max_message_bytes = 0;  // received and sent
-  int max_streams = 0;        // calls at once on one connection
+  int port = 0;                      // 0: a free one
+  int max_message_bytes = 0;         // received and sent
+  int max_streams = 0;               // calls at once on one connection
+  absl::Duration keepalive_time;     // silence before the peer is asked
+  absl::Duration keepalive_timeout;  // for its answer
   bool reflection = false;
+  std::shared_ptr<grpc::ServerCredentials> credentials;
 };
 
 // The gRPC port, with limits that are said rather than left to gRPC.

@@ -77,6 +77,7 @@ grpc::Status ToFinalStatus(const absl::Status& status,
                            grpc::ServerContextBase* context) {
   if (absl::IsResourceExhausted(status)) {
     context->AddTrailingMetadata("retry-after-ms", kRetryAfterMs);
+    context->AddTrailingMetadata("grpc-retry-pushback-ms", kRetryAfterMs);
   }
   return ToGrpcStatus(status);
 }

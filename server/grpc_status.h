@@ -12,7 +12,8 @@ namespace strata {
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
 // The same, as the end of `context`'s call: RESOURCE_EXHAUSTED also tells the
-// client when to try again, in trailing metadata `retry-after-ms`.
+// client when to try again, in trailing metadata `retry-after-ms`, and gRPC's
+// own retries, where the client has them on, in `grpc-retry-pushback-ms`.
 // REQUIRES: the call was not finished.
 grpc::Status ToFinalStatus(const absl::Status& status,
                            grpc::ServerContextBase* context);

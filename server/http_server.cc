@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/check.h"
@@ -75,26 +76,33 @@ HttpServer::~HttpServer() {
 }
 
 HttpResponse HttpServer::Answer(const std::string& method,
-                                const std::string& path) const {
+                                const std::string& path,
+                                const ShownKeys& keys) const {
   const auto page = pages_.find(path);
   if (page == pages_.end()) return {.status = 404, .body = "no such page\n"};
   if (method != "GET" && method != "HEAD") {
     return {.status = 405, .body = "only GET and HEAD\n"};
   }
-  return page->second();
+  return page->second(keys);
 }
 
 int HttpServer::Handle(mg_connection* connection, void* self) {
   const mg_request_info* request = mg_get_request_info(connection);
   const std::string method = request->request_method;
+  ShownKeys keys;
+  for (int i = 0; i < request->num_headers; ++i) {
+    keys.AddFrom(absl::AsciiStrToLower(request->http_headers[i].name),
+                 request->http_headers[i].value);
+  }
   const HttpResponse response =
-      static_cast<HttpServer*>(self)->Answer(method, request->local_uri);
+      static_cast<HttpServer*>(self)->Answer(method, request->local_uri, keys);
   std::string answer = absl::StrCat(
       "HTTP/1.1 ", response.status, " ", ReasonPhrase(response.status),
       "\r\nContent-Type: ", response.content_type,
       "\r\nContent-Length: ", response.body.size(),
       "\r\nCache-Control: no-store\r\nConnection: close\r\n",
-      response.status == 405 ? "Allow: GET, HEAD\r\n" : "", "\r\n");
+      response.status == 405 ? "Allow: GET, HEAD\r\n" : "",
+      response.status == 401 ? "WWW-Authenticate: Bearer\r\n" : "", "\r\n");
   if (method != "HEAD") answer += response.body;
   mg_write(connection, answer.data(), answer.size());
   return response.status;

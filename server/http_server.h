@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "server/access/access_control.h"
 
 struct mg_connection;
 struct mg_context;
@@ -25,8 +26,10 @@ struct HttpResponse {
 // do not keep the others waiting.
 class HttpServer {
  public:
-  // By path.  Called on the server's threads, several at once.
-  using Pages = std::map<std::string, std::function<HttpResponse()>>;
+  // By path; given what the headers show.  Called on the server's threads,
+  // several at once.
+  using Pages =
+      std::map<std::string, std::function<HttpResponse(const ShownKeys&)>>;
 
   // Listens on `host`:`port`; port 0: a free one.  UNAVAILABLE says why not.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(
@@ -42,7 +45,8 @@ class HttpServer {
   HttpServer(std::string host, Pages pages)
       : host_(std::move(host)), pages_(std::move(pages)) {}
   static int Handle(mg_connection* connection, void* self);
-  HttpResponse Answer(const std::string& method, const std::string& path) const;
+  HttpResponse Answer(const std::string& method, const std::string& path,
+                      const ShownKeys& keys) const;
 
   const std::string host_;
   const Pages pages_;

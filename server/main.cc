@@ -1,10 +1,8 @@
 // strata_server: opens its ports, loads a model, serves it until SIGTERM.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <iostream>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "monitoring/metrics_page.h"
+#include "server/access/port_security.h"
 #include "server/admin_service.h"
 #include "server/flags.h"
 #include "server/grpc_server.h"
@@ -75,26 +74,35 @@ class Faces {
  public:
   Faces(const ServerOptions& options, Logger* logger)
       : options_(options),
+        logger_(logger),
         inference_(&state_, StreamOptions(logger)),
-        admin_(&state_),
+        admin_(&state_, options.admin_key_file.empty()
+                            ? AdminService::Callers::kOnThisHost
+                            : AdminService::Callers::kAll),
         health_(&state_) {}
 
   absl::Status Open() {
-    const int64_t max_live =
-        int64_t{options_.max_sequences} + options_.max_queued_requests;
-    auto grpc = GrpcServer::Start(
-        {.host = options_.host,
-         .port = options_.grpc_port,
-         .max_message_bytes = options_.max_message_mib << 20,
-         // More than can be served, so that the queue's limit is what is met.
-         .max_streams = static_cast<int>(std::min<int64_t>(
-             2 * max_live + 256, std::numeric_limits<int>::max())),
-         .reflection = options_.reflection != "off"},
-        {&inference_, &admin_, &health_});
+    auto security =
+        PortSecurity::Open(options_, logger_, [this] { CountRefusal(); });
+    if (!security.ok()) return security.status();
+    security_ = *std::move(security);
+    auto grpc =
+        GrpcServer::Start({.host = options_.host,
+                           .port = options_.grpc_port,
+                           .max_message_bytes = options_.max_message_mib << 20,
+                           .max_streams = options_.MaxConcurrentStreams(),
+                           .keepalive_time = options_.keepalive_time,
+                           .keepalive_timeout = options_.keepalive_timeout,
+                           .reflection = options_.reflection != "off",
+                           .credentials = security_->credentials()},
+                          {&inference_, &admin_, &health_});
     if (!grpc.ok()) return grpc.status();
     grpc_ = *std::move(grpc);
-    auto http = HttpServer::Start(options_.host, options_.http_port,
-                                  OperatorPages(&state_, &metrics_page_));
+    auto http = HttpServer::Start(
+        options_.host, options_.http_port,
+        OperatorPages(
+            &state_, &metrics_page_,
+            options_.metrics_need_key ? &security_->access() : nullptr));
     if (!http.ok()) return http.status();
     http_ = *std::move(http);
     return absl::OkStatus();
@@ -105,6 +113,8 @@ class Faces {
     state_.Publish(&host->served());
   }
 
+  // Not ready from now on; new calls are still taken.
+  void BeginLeaving() { state_.BeginLeaving(); }
   // New calls are refused from now on.
   void BeginDrain() { state_.BeginDrain(); }
 
@@ -123,6 +133,11 @@ class Faces {
   }
 
  private:
+  void CountRefusal() {
+    if (const ServedModel* model = state_.model()) {
+      model->metrics->RecordRejection(Metrics::Rejection::kNoAccess);
+    }
+  }
   static TokenStream::Options StreamOptions(Logger* logger) {
     TokenStream::Options options;
     options.logger = [logger](const RequestLog& log) {
@@ -132,11 +147,13 @@ class Faces {
   }
 
   const ServerOptions& options_;
+  Logger* const logger_;
   ServingState state_;
   MetricsPage metrics_page_;
   InferenceService inference_;
   AdminService admin_;
   HealthService health_;
+  std::unique_ptr<PortSecurity> security_;
   std::unique_ptr<GrpcServer> grpc_;
   std::unique_ptr<HttpServer> http_;
 };
@@ -186,6 +203,12 @@ int Serve(const ServerOptions& options, StopSignal* stop) {
             << " http=" << faces.http_address() << std::endl;
 
   stop->Wait();
+  if (options.shutdown_delay > absl::ZeroDuration()) {
+    logger.Info("leaving", {{"delay_seconds",
+                             absl::ToDoubleSeconds(options.shutdown_delay)}});
+    faces.BeginLeaving();
+    absl::SleepFor(options.shutdown_delay);
+  }
   const LoadReport load = host->engine()->GetLoad();
   logger.Info("drain", {{"running", load.running},
                         {"waiting", load.waiting},

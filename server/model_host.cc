@@ -209,7 +209,8 @@ absl::Status ModelHost::StartEngine(const ServerOptions& options,
       .max_queued_requests = options.max_queued_requests,
       .max_model_len = max_model_len_,
       .num_pages = layout_.num_pages,
-      .page_bytes = page_bytes_};
+      .page_bytes = page_bytes_,
+      .stall_limit = options.stall_limit};
   Engine::Parts parts;
   parts.transformer = std::make_unique<Transformer>(
       Pack(checkpoint_, options, backend_.get(), logger), backend_.get(),

@@ -38,9 +38,39 @@ absl::Status CheckOneOf(const char* flag, const std::string& value,
   return Refuse(flag, value, absl::StrJoin(allowed, ", "));
 }
 
+absl::Status CheckPeriod(const char* flag, absl::Duration period) {
+  if (period >= absl::Milliseconds(1) && period <= absl::Hours(24)) {
+    return absl::OkStatus();
+  }
+  return Refuse(flag, absl::FormatDuration(period), "1ms to 24h");
+}
+
+absl::Status CheckWait(const char* flag, absl::Duration wait) {
+  if (wait >= absl::ZeroDuration()) return absl::OkStatus();
+  return Refuse(flag, absl::FormatDuration(wait), "0 and more");
+}
+
 std::string LastPart(const std::string& path) {
   const absl::string_view whole = absl::StripSuffix(path, "/");
   return std::string(whole.substr(whole.rfind('/') + 1));
+}
+
+// Of files that only make sense together.
+absl::Status CheckSecurity(const ServerOptions& options) {
+  if (options.tls_cert.empty() != options.tls_key.empty()) {
+    return absl::InvalidArgumentError(
+        "--tls_cert and --tls_key: both are needed for TLS, or neither");
+  }
+  if (!options.tls_client_ca.empty() && options.tls_cert.empty()) {
+    return absl::InvalidArgumentError(
+        "--tls_client_ca: needs --tls_cert and --tls_key");
+  }
+  if (options.metrics_need_key && options.api_key_file.empty() &&
+      options.admin_key_file.empty()) {
+    return absl::InvalidArgumentError(
+        "--metrics_need_key: needs --api_key_file or --admin_key_file");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -92,13 +122,24 @@ absl::Status ServerOptions::Validate() const {
       CheckRange("max_queued_requests", max_queued_requests, 0, kAny));
   STRATA_RETURN_IF_ERROR(
       CheckRange("max_message_mib", max_message_mib, 1, 2047));
-  if (drain_timeout < absl::ZeroDuration()) {
-    return Refuse("drain_timeout", absl::FormatDuration(drain_timeout),
-                  "0 and more");
-  }
+  STRATA_RETURN_IF_ERROR(
+      CheckRange("max_concurrent_streams", max_concurrent_streams, 0, kAny));
+  STRATA_RETURN_IF_ERROR(CheckPeriod("keepalive_time", keepalive_time));
+  STRATA_RETURN_IF_ERROR(CheckPeriod("keepalive_timeout", keepalive_timeout));
+  STRATA_RETURN_IF_ERROR(CheckPeriod("stall_limit", stall_limit));
+  STRATA_RETURN_IF_ERROR(CheckWait("shutdown_delay", shutdown_delay));
+  STRATA_RETURN_IF_ERROR(CheckWait("drain_timeout", drain_timeout));
+  STRATA_RETURN_IF_ERROR(CheckSecurity(*this));
   STRATA_RETURN_IF_ERROR(
       CheckOneOf("reflection", reflection, {"auto", "on", "off"}));
   return CheckOneOf("log_format", log_format, {"text", "json"});
+}
+
+int ServerOptions::MaxConcurrentStreams() const {
+  if (max_concurrent_streams > 0) return max_concurrent_streams;
+  const int64_t max_live = int64_t{max_sequences} + max_queued_requests;
+  return static_cast<int>(
+      std::min<int64_t>(2 * max_live + 256, std::numeric_limits<int>::max()));
 }
 
 std::string ServerOptions::ModelName() const {

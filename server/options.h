@@ -37,12 +37,27 @@ struct ServerOptions {
   double pressure_threshold = 0.9;  // of the KV pool, in (0, 1]
   int max_queued_requests = 256;
   int max_message_mib = 64;
+  int max_concurrent_streams = 0;  // 0: more than can run and wait
+  absl::Duration keepalive_time = absl::Seconds(60);
+  absl::Duration keepalive_timeout = absl::Seconds(20);
+  absl::Duration stall_limit = absl::Seconds(30);
+  absl::Duration shutdown_delay = absl::ZeroDuration();
   absl::Duration drain_timeout = absl::Seconds(30);
   std::string reflection = "auto";  // auto, on, off
+  // PEM files; empty: none.
+  std::string tls_cert;
+  std::string tls_key;
+  std::string tls_client_ca;
+  // Files of keys, one a line; empty: none.
+  std::string api_key_file;
+  std::string admin_key_file;
+  bool metrics_need_key = false;
   std::string log_format = "text";  // text, json
 
   // INVALID_ARGUMENT naming the flag, its value and what is allowed.
   absl::Status Validate() const;
+  // --max_concurrent_streams, or so many that the queue's limit is met first.
+  int MaxConcurrentStreams() const;
 
   // --served_model_name, or the last part of --model without .gguf and, after a
   // +, that of --adapter.

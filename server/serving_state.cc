@@ -15,8 +15,13 @@ void ServingState::Publish(const ServedModel* model) {
   STRATA_CHECK(model != nullptr);
   absl::MutexLock lock(&mu_);
   model_ = model;
-  // A drain that began while the model was loading goes on.
+  // An end that began while the model was loading goes on.
   if (phase_ == Phase::kLoading) phase_ = Phase::kServing;
+}
+
+void ServingState::BeginLeaving() {
+  absl::MutexLock lock(&mu_);
+  if (phase_ != Phase::kDraining) phase_ = Phase::kLeaving;
 }
 
 void ServingState::BeginDrain() {
@@ -37,8 +42,11 @@ absl::StatusOr<const ServedModel*> ServingState::Serving() const {
     case Phase::kDraining:
       return absl::UnavailableError("the server is shutting down");
     case Phase::kServing:
+      return model_;
+    case Phase::kLeaving:
       break;
   }
+  if (model_ == nullptr) return LoadingError();
   return model_;
 }
 
@@ -53,9 +61,9 @@ const ServedModel* ServingState::model() const {
   return model_;
 }
 
-bool ServingState::live() const {
+EngineHealth ServingState::health() const {
   const ServedModel* served = model();
-  return served == nullptr || served->engine->healthy();
+  return served == nullptr ? EngineHealth::kGood : served->engine->health();
 }
 
 bool ServingState::ready() const {

@@ -38,17 +38,20 @@ struct ServedModel {
   int64_t page_bytes = 0;
 };
 
-// Where the process stands: loading, then serving, then draining.  What every
-// face asks before it takes a call.
+// Where the process stands: loading, then serving, leaving (it still serves,
+// but says that it is not ready), then draining.  What every face asks before
+// it takes a call.
 //
 // Thread-safe.
 class ServingState {
  public:
-  enum class Phase { kLoading, kServing, kDraining };
+  enum class Phase { kLoading, kServing, kLeaving, kDraining };
 
   // The model is loaded and warm.  `model` outlives this.  Serves, unless
   // BeginDrain came first.
   void Publish(const ServedModel* model);
+  // From any phase but draining.
+  void BeginLeaving();
   // From any phase.
   void BeginDrain();
 
@@ -62,7 +65,9 @@ class ServingState {
 
   // Kubernetes' two questions.  Live: not stalled and the device not lost, also
   // while loading and draining.
-  bool live() const;
+  bool live() const { return health() == EngineHealth::kGood; }
+  // Why it is not.
+  EngineHealth health() const;
   // Ready: serving and live.
   bool ready() const;
 

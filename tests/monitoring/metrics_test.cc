@@ -110,7 +110,7 @@ TEST_F(MetricsTest, EverySeriesIsThereFromTheStart) {
     EXPECT_EQ(scraped.Sum(name), 0) << name;
   }
   EXPECT_EQ(scraped.Count("strata_request_finished_total"), 3 * 6);
-  EXPECT_EQ(scraped.Count("strata_request_rejected_total"), 4);
+  EXPECT_EQ(scraped.Count("strata_request_rejected_total"), 5);
   EXPECT_EQ(scraped.Count("vllm:request_success_total"), 4);
   EXPECT_EQ(scraped.Sum("strata_tokens_per_second"), 0);
   EXPECT_EQ(scraped.Count("strata_tokens_per_second"), 6);
@@ -333,7 +333,7 @@ Metrics::Gauges SomeGauges(int used_pages) {
 
 TEST_F(MetricsTest, KvBytesSumToThePool) {
   metrics_.SetGauges(SomeGauges(1000));
-  metrics_.SetHealthy(false);
+  metrics_.SetFault(Metrics::Fault::kDeviceLost);
   const ScrapedMetrics scraped = Scrape();
   EXPECT_EQ(scraped.Sum("strata_kv_cache_bytes"), kPoolBytes);
   EXPECT_EQ(scraped.Sum("strata_kv_cache_bytes", {"state=\"used\""}),
@@ -354,6 +354,9 @@ TEST_F(MetricsTest, KvBytesSumToThePool) {
             3);
   EXPECT_EQ(scraped.Sum("strata_kv_saved_bytes"), 77);
   EXPECT_EQ(scraped.Sum("strata_engine_healthy"), 0);
+  EXPECT_EQ(
+      scraped.Sum("strata_engine_fault", {"fault=\"device_lost\""}), 1);
+  EXPECT_EQ(scraped.Sum("strata_engine_fault"), 1);
 }
 
 TEST_F(MetricsTest, ScrapeDuringAChangeSeesOneState) {

@@ -130,7 +130,7 @@ class TinyServer {
   std::vector<RequestLog> logs_ ABSL_GUARDED_BY(mu_);
   InferenceService inference_{
       &state, {.logger = [this](const RequestLog& log) { Log(log); }}};
-  AdminService admin_{&state};
+  AdminService admin_{&state, AdminService::Callers::kAll};
   std::unique_ptr<grpc::Server> server_;
 };
 
