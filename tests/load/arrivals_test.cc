@@ -51,6 +51,12 @@ TEST(ArrivalTimesTest, RiseFromZeroAndDependOnTheSeed) {
   EXPECT_NE(times, ArrivalTimes(100, 10, 1, 4));
 }
 
+TEST(ArrivalTimesTest, InfiniteBurstinessIsEqualGaps) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(ArrivalTimes(4, 2, infinity, 5),
+            (std::vector<double>{0, 0.5, 1, 1.5}));
+}
+
 TEST(ArrivalTimesTest, InfiniteRateIsAllAtOnce) {
   EXPECT_EQ(ArrivalTimes(3, std::numeric_limits<double>::infinity(), 1, 5),
             std::vector<double>(3, 0.0));

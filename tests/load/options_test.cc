@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
@@ -19,6 +20,11 @@ ABSL_DECLARE_FLAG(int, concurrency);
 ABSL_DECLARE_FLAG(int, num_prompts);
 ABSL_DECLARE_FLAG(int, shared_prefix_tokens);
 ABSL_DECLARE_FLAG(bool, bypass_prefix_cache);
+ABSL_DECLARE_FLAG(std::string, trace);
+ABSL_DECLARE_FLAG(std::string, goodput);
+ABSL_DECLARE_FLAG(std::string, switch_to);
+ABSL_DECLARE_FLAG(double, switch_rate);
+ABSL_DECLARE_FLAG(bool, find_capacity);
 
 namespace strata {
 namespace {
@@ -192,14 +198,78 @@ TEST_F(FlagsTest, ErrorsNameTheFlag) {
   EXPECT_FALSE(LoadOptionsFromFlags().ok());
   absl::SetFlag(&FLAGS_cancel_rate, 0);
   absl::SetFlag(&FLAGS_request_rate, 0);
-  EXPECT_FALSE(LoadOptionsFromFlags().ok());
+  EXPECT_EQ(LoadOptionsFromFlags().status().message(),
+            "--request_rate=0: must be a number from 0.001, or inf");
   absl::SetFlag(&FLAGS_request_rate, 1);
-  absl::SetFlag(&FLAGS_num_prompts, 0);
+  absl::SetFlag(&FLAGS_num_prompts, -1);
   EXPECT_FALSE(LoadOptionsFromFlags().ok());
   absl::SetFlag(&FLAGS_num_prompts, 1);
   absl::SetFlag(&FLAGS_prompts, "images");
   EXPECT_EQ(LoadOptionsFromFlags().status().message(),
             "--prompts=images: must be tokens or text");
+}
+
+TEST_F(FlagsTest, ATraceKeepsItsTimesAndLength) {
+  absl::SetFlag(&FLAGS_trace, "a.jsonl");
+  const auto options = LoadOptionsFromFlags();
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->num_prompts, 0);
+  EXPECT_EQ(options->concurrency, 0);
+  EXPECT_TRUE(options->is_open_loop());
+  absl::SetFlag(&FLAGS_trace, "a.json");
+  EXPECT_EQ(LoadOptionsFromFlags()->trace.format,
+            TraceOptions::Format::kShareGpt);
+  EXPECT_EQ(LoadOptionsFromFlags()->concurrency, 16);
+  absl::SetFlag(&FLAGS_trace, "a.csv");
+  EXPECT_THAT(LoadOptionsFromFlags().status().message(),
+              HasSubstr("must be mooncake or sharegpt"));
+}
+
+TEST_F(FlagsTest, WhatDoesNotGoTogether) {
+  absl::SetFlag(&FLAGS_switch_rate, 0.5);
+  EXPECT_THAT(LoadOptionsFromFlags().status().message(),
+              HasSubstr("needs --switch_to"));
+  absl::SetFlag(&FLAGS_switch_to, "every=4;leaders=0,2");
+  EXPECT_THAT(LoadOptionsFromFlags()->disturbances.switch_to,
+              ElementsAre("every=4", "leaders=0,2"));
+  absl::SetFlag(&FLAGS_find_capacity, true);
+  EXPECT_THAT(LoadOptionsFromFlags().status().message(),
+              HasSubstr("needs --goodput"));
+  absl::SetFlag(&FLAGS_goodput, "ttft:100");
+  EXPECT_TRUE(LoadOptionsFromFlags().ok());
+  absl::SetFlag(&FLAGS_request_rate, 2);
+  EXPECT_FALSE(LoadOptionsFromFlags().ok());
+}
+
+TEST(DisturbancesTest, DrawTheirShares) {
+  const Disturbances d = {.cancel_rate = 0.4,
+                          .slow_reader_rate = 0.3,
+                          .slow_reader_delay_s = 0.5,
+                          .deadline_rate = 0.2,
+                          .deadline_within_s = 3,
+                          .switch_rate = 0.1,
+                          .switch_to = {"a", "b"}};
+  std::mt19937_64 random(9);
+  double cancelled = 0, slow = 0, short_of_time = 0, switched = 0, to_a = 0;
+  for (int i = 0; i < kDraws; ++i) {
+    PlannedCall call = {.max_tokens = 1 + i % 3};
+    d.Draw(&random, &call);
+    cancelled += call.cancel_after_s || call.cancel_after_responses;
+    slow += call.read_delay_s == 0.5;
+    short_of_time += call.deadline_s.has_value();
+    EXPECT_LE(call.deadline_s.value_or(0), 3);
+    switched += !call.switch_to.empty();
+    to_a += call.switch_to == "a";
+    if (!call.switch_to.empty()) {
+      EXPECT_GE(call.switch_after_responses, 1);
+      EXPECT_LE(call.switch_after_responses, std::max(1, i % 3));
+    }
+  }
+  EXPECT_NEAR(cancelled / kDraws, 0.4, 0.01);
+  EXPECT_NEAR(slow / kDraws, 0.3, 0.01);
+  EXPECT_NEAR(short_of_time / kDraws, 0.2, 0.01);
+  EXPECT_NEAR(switched / kDraws, 0.1, 0.01);
+  EXPECT_NEAR(to_a / kDraws, 0.05, 0.01);
 }
 
 }  // namespace

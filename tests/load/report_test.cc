@@ -136,13 +136,10 @@ LoadOptions Options() {
           .bypass_prefix_cache = true,
           .ignore_eos = true,
           .temperature = 0,
-          .cancel_rate = 0,
-          .cancel_within_s = 0,
           .timeout_s = 0,
           .goodput = *Goodput::Parse("ttft:400"),
           .allow_errors = {},
-          .seed = 9,
-          .json_path = ""};
+          .seed = 9};
 }
 
 TEST(ReportJsonTest, HasTheKeysOfVllmBenchServe) {

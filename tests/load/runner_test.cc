@@ -35,13 +35,11 @@ LoadOptions Options(int num_prompts, int concurrency) {
           .bypass_prefix_cache = false,
           .ignore_eos = true,
           .temperature = 0.5,
-          .cancel_rate = 0,
-          .cancel_within_s = 0.02,
           .timeout_s = 60,
           .goodput = {},
           .allow_errors = {},
           .seed = 11,
-          .json_path = ""};
+          .disturbances = {.cancel_within_s = 0.02}};
 }
 
 v1::GetModelResponse Model() {
@@ -64,7 +62,7 @@ struct Rig {
 
   FakeInference server;
   LoadOptions options;
-  std::vector<PlannedCall> plan;
+  Plan plan;
   std::unique_ptr<Connection> connection;
   std::unique_ptr<Runner> runner;
 };
@@ -79,9 +77,9 @@ TEST(PlanTest, IsAFunctionOfTheSeedAndFitsTheContext) {
   LoadOptions options = Options(500, 1);
   options.prompt_lengths = *Lengths::Parse("uniform:1-100");
   options.output_lengths = *Lengths::Parse("uniform:1-100");
-  options.cancel_rate = 0.3;
-  const auto plan = MakePlan(options, Model());
-  const auto again = MakePlan(options, Model());
+  options.disturbances.cancel_rate = 0.3;
+  const auto plan = MakePlan(options, Model()).calls;
+  const auto again = MakePlan(options, Model()).calls;
   int cancelled = 0;
   uint32_t most = 0;
   for (int i = 0; i < 500; ++i) {
@@ -97,23 +95,23 @@ TEST(PlanTest, IsAFunctionOfTheSeedAndFitsTheContext) {
   EXPECT_EQ(most, FakeInference::kVocabulary - 1);
   EXPECT_NEAR(cancelled, 150, 40);
   options.seed = 12;
-  EXPECT_NE(MakePlan(options, Model())[0].seed, plan[0].seed);
+  EXPECT_NE(MakePlan(options, Model()).calls[0].seed, plan[0].seed);
 }
 
 TEST(PlanTest, TextHasAsManyWordsAsTokensWereDrawn) {
   LoadOptions options = Options(1, 1);
   options.text_prompts = true;
   options.prompt_lengths = *Lengths::Parse("33");
-  const PlannedCall call = MakePlan(options, Model())[0];
+  const PlannedCall call = MakePlan(options, Model()).calls[0];
   EXPECT_EQ(std::count(call.text.begin(), call.text.end(), ' '), 32);
   EXPECT_TRUE(call.tokens.empty());
 }
 
 TEST(PlanTest, ASharedPrefixStandsBeforeTheSamePrompts) {
   LoadOptions options = Options(50, 1);
-  const auto alone = MakePlan(options, Model());
+  const auto alone = MakePlan(options, Model()).calls;
   options.shared_prefix_tokens = 7;
-  const auto plan = MakePlan(options, Model());
+  const auto plan = MakePlan(options, Model()).calls;
   for (int i = 0; i < 50; ++i) {
     ASSERT_EQ(plan[i].tokens.size(), alone[i].tokens.size() + 7);
     EXPECT_TRUE(std::equal(alone[i].tokens.begin(), alone[i].tokens.end(),
@@ -125,7 +123,7 @@ TEST(PlanTest, ASharedPrefixStandsBeforeTheSamePrompts) {
   }
   options.text_prompts = true;
   options.prompt_lengths = *Lengths::Parse("3");
-  const auto text = MakePlan(options, Model());
+  const auto text = MakePlan(options, Model()).calls;
   size_t end = 0;
   for (int word = 0; word < 7; ++word) end = text[0].text.find(' ', end) + 1;
   EXPECT_EQ(text[0].text.substr(0, end), text[1].text.substr(0, end));
@@ -136,11 +134,37 @@ TEST(PlanTest, ASharedPrefixStandsBeforeTheSamePrompts) {
 TEST(PlanTest, ALongSharedPrefixLeavesAPromptOneTokenAndOneToGenerate) {
   LoadOptions options = Options(2, 1);
   options.shared_prefix_tokens = 1'000'000;
-  const auto plan = MakePlan(options, Model());
+  const auto plan = MakePlan(options, Model()).calls;
   for (const PlannedCall& call : plan) {
     EXPECT_EQ(call.tokens.size(), FakeInference::kContext - 1);
     EXPECT_EQ(call.max_tokens, 1);
   }
+}
+
+TEST(PlanTest, TracedCallsAreCutToTheContextAndCounted) {
+  TracedCall fits = {.at_s = 1.5, .prompt_tokens = 31, .output_tokens = 33};
+  fits.tokens.assign(31, 5);
+  // The context is 64.
+  TracedCall long_prompt = {.prompt_tokens = 257, .output_tokens = 9};
+  long_prompt.tokens.assign(64, 6);
+  TracedCall long_both = {.prompt_tokens = 257, .output_tokens = 257};
+  long_both.tokens.assign(64, 7);
+  LoadOptions options = Options(0, 0);
+  options.trace.path = "x.jsonl";
+  const Plan plan = MakePlan(options, Model(), {fits, long_prompt, long_both});
+  ASSERT_EQ(plan.calls.size(), 3u);
+  EXPECT_EQ(plan.num_cut_prompts, 2);
+  EXPECT_EQ(plan.num_cut_outputs, 1);
+  EXPECT_EQ(plan.calls[0].tokens, fits.tokens);
+  EXPECT_EQ(plan.calls[0].max_tokens, 33);
+  EXPECT_EQ(plan.calls[0].arrival_s, 1.5);
+  EXPECT_EQ(plan.calls[1].tokens.size(), 55u);
+  EXPECT_EQ(plan.calls[1].max_tokens, 9);
+  EXPECT_EQ(plan.calls[2].tokens.size(), 32u);
+  EXPECT_EQ(plan.calls[2].max_tokens, 32);
+  options.request_rate = 4;
+  options.burstiness = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(MakePlan(options, Model(), {fits, fits}).calls[1].arrival_s, 0.25);
 }
 
 TEST(RunnerTest, ClosedLoopNeverPassesItsConcurrency) {
@@ -152,12 +176,12 @@ TEST(RunnerTest, ClosedLoopNeverPassesItsConcurrency) {
   EXPECT_EQ(rig.runner->max_concurrent(), 7);
   EXPECT_EQ(Count(records, CallRecord::Outcome::kCompleted), 60);
   for (int i = 0; i < 60; ++i) {
-    EXPECT_EQ(records[i].num_received, rig.plan[i].max_tokens);
-    EXPECT_EQ(records[i].generated_tokens, rig.plan[i].max_tokens);
+    EXPECT_EQ(records[i].num_received, rig.plan.calls[i].max_tokens);
+    EXPECT_EQ(records[i].generated_tokens, rig.plan.calls[i].max_tokens);
     EXPECT_EQ(records[i].prompt_tokens,
-              static_cast<int>(rig.plan[i].tokens.size()));
+              static_cast<int>(rig.plan.calls[i].tokens.size()));
     EXPECT_EQ(records[i].canonical,
-              rig.options.mix.items()[rig.plan[i].strategy].spec);
+              rig.options.mix.items()[rig.plan.calls[i].strategy].spec);
     EXPECT_EQ(records[i].intended_s, records[i].start_s);
     EXPECT_LE(records[i].start_s, records[i].chunks.front().at_s);
     EXPECT_LE(records[i].chunks.back().at_s, records[i].end_s);
@@ -171,14 +195,14 @@ TEST(RunnerTest, RequestsSayWhatThePlanSays) {
   rig.Run();
   const v1::GenerateRequest request = rig.server.requests().at(0);
   EXPECT_EQ(request.stopping().max_tokens(),
-            static_cast<uint32_t>(rig.plan[0].max_tokens));
+            static_cast<uint32_t>(rig.plan.calls[0].max_tokens));
   EXPECT_TRUE(request.stopping().ignore_eos());
   EXPECT_TRUE(request.tokens_only());
-  EXPECT_EQ(request.sampling().seed(), rig.plan[0].seed);
+  EXPECT_EQ(request.sampling().seed(), rig.plan.calls[0].seed);
   EXPECT_EQ(request.sampling().temperature(), 0.5f);
   EXPECT_EQ(std::vector<uint32_t>(request.tokens().ids().begin(),
                                   request.tokens().ids().end()),
-            rig.plan[0].tokens);
+            rig.plan.calls[0].tokens);
 }
 
 TEST(RunnerTest, RequestsNameFloorsAndTheCache) {
@@ -219,7 +243,7 @@ class EconomyInference : public FakeInference {
 
 TEST(RunnerTest, RecordsKeepWhatTheUsageSays) {
   const LoadOptions options = Options(1, 1);
-  const auto plan = MakePlan(options, Model());
+  const Plan plan = MakePlan(options, Model());
   EconomyInference server;
   const auto connection = *Connection::Open(server.Options());
   Runner runner(&options, &plan, connection.get());
@@ -240,7 +264,7 @@ TEST(RunnerTest, OpenLoopStartsCallsWhateverIsRunning) {
   const auto records = rig.Run();
   ASSERT_EQ(records.size(), 20u);
   for (int i = 0; i < 20; ++i) {
-    EXPECT_EQ(records[i].intended_s, rig.plan[i].arrival_s);
+    EXPECT_EQ(records[i].intended_s, rig.plan.calls[i].arrival_s);
     EXPECT_GE(records[i].start_s, records[i].intended_s);
   }
   EXPECT_GT(rig.runner->max_concurrent(), 1);
@@ -248,7 +272,7 @@ TEST(RunnerTest, OpenLoopStartsCallsWhateverIsRunning) {
 
 TEST(RunnerTest, CancelledCallsAreNoFailures) {
   LoadOptions options = Options(60, 10);
-  options.cancel_rate = 0.5;
+  options.disturbances.cancel_rate = 0.5;
   options.output_lengths = *Lengths::Parse("20");
   Rig rig(std::move(options));
   rig.server.pause_ms = 2;
@@ -259,6 +283,80 @@ TEST(RunnerTest, CancelledCallsAreNoFailures) {
   EXPECT_GT(Count(records, CallRecord::Outcome::kCompleted), 10);
   EXPECT_TRUE(CheckTokens(records).empty());
   EXPECT_TRUE(CheckIdle(*rig.connection, absl::Seconds(5)).empty());
+}
+
+TEST(RunnerTest, PlannedDeadlinesExpireAndAreNoFailures) {
+  LoadOptions options = Options(8, 8);
+  options.output_lengths = *Lengths::Parse("50");
+  options.disturbances = {.deadline_rate = 1, .deadline_within_s = 0.1};
+  Rig rig(std::move(options));
+  rig.server.pause_ms = 20;
+  const auto records = rig.Run();
+  EXPECT_EQ(Count(records, CallRecord::Outcome::kExpired), 8);
+  EXPECT_TRUE(CheckIdle(*rig.connection, absl::Seconds(5)).empty());
+}
+
+TEST(RunnerTest, SlowReadersLoseNothing) {
+  LoadOptions options = Options(6, 6);
+  options.output_lengths = *Lengths::Parse("7");
+  options.disturbances = {.slow_reader_rate = 1, .slow_reader_delay_s = 0.02};
+  Rig rig(std::move(options));
+  const auto records = rig.Run();
+  ASSERT_EQ(Count(records, CallRecord::Outcome::kCompleted), 6);
+  for (const CallRecord& record : records) {
+    EXPECT_EQ(record.num_received, 7);
+    // Six responses after the first, each at least 20 ms after the one before.
+    EXPECT_GE(record.chunks.back().at_s - record.chunks.front().at_s, 0.12);
+  }
+}
+
+TEST(RunnerTest, CancelledSlowReadersEnd) {
+  LoadOptions options = Options(20, 10);
+  options.output_lengths = *Lengths::Parse("40");
+  options.disturbances = {.cancel_rate = 1,
+                          .cancel_within_s = 0.05,
+                          .slow_reader_rate = 1,
+                          .slow_reader_delay_s = 0.03,
+                          .deadline_rate = 0.5,
+                          .deadline_within_s = 0.1};
+  Rig rig(std::move(options));
+  rig.server.pause_ms = 3;
+  const auto records = rig.Run();
+  EXPECT_EQ(records.size(), 20u);
+  EXPECT_EQ(Count(records, CallRecord::Outcome::kFailed), 0);
+}
+
+TEST(RunnerTest, ARefusedSwitchIsToldAndOneAfterTheEndIsLate) {
+  LoadOptions options = Options(4, 4);
+  options.output_lengths = *Lengths::Parse("5");
+  options.disturbances = {.switch_rate = 1, .switch_to = {"every=4"}};
+  Rig rig(options);  // this server has no Admin
+  const auto records = rig.Run();
+  ASSERT_EQ(Count(records, CallRecord::Outcome::kCompleted), 4);
+  for (const CallRecord& record : records) {
+    EXPECT_EQ(record.live_switch, CallRecord::LiveSwitch::kFailed);
+    EXPECT_EQ(record.live_switch_status.error_code(),
+              grpc::StatusCode::UNIMPLEMENTED);
+  }
+  Rig refused(options);
+  refused.server.refuse_every = 1;
+  for (const CallRecord& record : refused.Run()) {
+    EXPECT_EQ(record.live_switch, CallRecord::LiveSwitch::kLate);
+  }
+}
+
+TEST(RunnerTest, NoCallStartsAfterTheDuration) {
+  LoadOptions options = Options(100000, 2);
+  options.output_lengths = *Lengths::Parse("1");
+  options.duration_s = 0.2;
+  Rig rig(std::move(options));
+  rig.server.pause_ms = 10;
+  const auto records = rig.Run();
+  EXPECT_GT(records.size(), 0u);
+  EXPECT_LT(records.size(), 100u);  // 2 at once, 10 ms each
+  for (const CallRecord& record : records) EXPECT_LT(record.start_s, 0.2);
+  EXPECT_EQ(Count(records, CallRecord::Outcome::kCompleted),
+            static_cast<int>(records.size()));
 }
 
 TEST(RunnerTest, RefusalsAndDeadlinesAreFailures) {
@@ -309,7 +407,7 @@ TEST(LoadWatchTest, KeepsPeaksAndTheMean) {
   options.output_lengths = *Lengths::Parse("40");
   Rig rig(std::move(options));
   rig.server.pause_ms = 10;
-  LoadWatch watch(rig.connection.get());
+  LoadWatch watch(rig.connection.get(), "");
   rig.Run();
   const LoadWatch::Seen seen = watch.Stop();
   EXPECT_EQ(seen.kv_bytes_peak, 3 * FakeInference::kBytesPerToken);
