@@ -88,19 +88,15 @@ def add_lora(model, rank: int, train_norms: bool, attention_rank: int = 0):
 
 
 def export(model, tokenizer, folder: str, base: str):
-    """Writes a PEFT adapter (bf16), or a Hugging Face directory."""
-    state = {
-        name: tensor.to(torch.bfloat16)
-        for name, tensor in model.state_dict().items()
-    }
+    """Writes a PEFT adapter or a Hugging Face directory, in bf16, which the
+    model is afterwards."""
+    model.to(torch.bfloat16)
     if isinstance(model, PeftModel):
         # The name alone: a path of this machine means nothing elsewhere.
         config = model.peft_config["default"]
         config.base_model_name_or_path = os.path.basename(os.path.abspath(base))
-        model.save_pretrained(
-            folder, state_dict=state, save_embedding_layers=False
-        )
+        model.save_pretrained(folder, save_embedding_layers=False)
         os.remove(os.path.join(folder, "README.md"))  # PEFT's blank model card
         return
-    model.save_pretrained(folder, state_dict=state)
+    model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

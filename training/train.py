@@ -22,6 +22,9 @@ def main(arguments: list[str] | None = None) -> int:
     except (CheckpointError, DataError, ModelError, StrategyError) as error:
         print(f"strata train: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"strata train: {error}", file=sys.stderr)
+        return 1
     except Interrupted:
         print(
             "strata train: interrupted; the same command with --resume goes on",

@@ -1,7 +1,6 @@
 """The training loop."""
 
 import contextlib
-import json
 import os
 import signal
 import sys
@@ -13,8 +12,9 @@ from accelerate.utils import DistributedDataParallelKwargs
 from tqdm import tqdm
 
 from training import checkpoint, held_out, model as models
-from training.data import TokenWindows, read_documents
+from training.data import DataError, TokenWindows, read_documents
 from training.draws import make_draws
+from training.metrics import Metrics
 from training.schedule import rate_at
 from training.step import TrainingStep
 from training.strategies import parse_strategy
@@ -50,6 +50,7 @@ class Trainer:
             if spec
         }
         self._prepare()
+        self._metrics = Metrics(options.out, self._is_main)
         self._stopping = False
 
     def run(self):
@@ -65,6 +66,7 @@ class Trainer:
             if self._options.resume
             else 0
         )
+        self._metrics.begin(first)
         if first == 0:
             self._evaluate(0)
         begin = time.monotonic()
@@ -79,7 +81,7 @@ class Trainer:
                 loss = self._one_step(step)
                 bar.set_postfix(loss=f"{loss:.3f}")
                 bar.update()
-                self._record(
+                self._metrics.add(
                     {
                         "step": step + 1,
                         "loss": loss,
@@ -111,6 +113,12 @@ class Trainer:
         model, tokenizer = models.load(
             options.model, torch.bfloat16 if half else torch.float32
         )
+        context = model.config.max_position_embeddings
+        if options.sequence_length > context:
+            raise models.ModelError(
+                f"--sequence_length={options.sequence_length} is more than "
+                f"the model's context of {context} tokens"
+            )
         if options.gradient_checkpointing:
             model.gradient_checkpointing_enable({"use_reentrant": False})
             model.enable_input_require_grads()
@@ -138,12 +146,16 @@ class Trainer:
         if not self._options.eval_data:
             return None
         text = "\n\n".join(read_documents(self._options.eval_data))
-        return held_out.windows_of(
-            text,
-            self._tokenizer,
-            self._options.sequence_length,
-            self._options.eval_tokens,
+        length = self._options.sequence_length
+        windows = held_out.windows_of(
+            text, self._tokenizer, length, self._options.eval_tokens
         )
+        if len(windows) == 0:
+            raise DataError(
+                f"--eval_data={self._options.eval_data} has less than one "
+                f"window of {length} tokens (--sequence_length, --eval_tokens)"
+            )
+        return windows
 
     def _prepare(self):
         options = self._options
@@ -241,15 +253,9 @@ class Trainer:
                 for spec, sources in self._eval_sources.items()
             }
         self._plain.train()
-        self._record({"step": done, "held_out_loss": losses})
+        self._metrics.add({"step": done, "held_out_loss": losses})
         tqdm.write(
             f"step {done}, held-out loss: "
             + ", ".join(f"{spec} {loss:.3f}" for spec, loss in losses.items()),
             sys.stderr,
         )
-
-    def _record(self, figures):
-        if self._is_main:
-            path = os.path.join(self._options.out, "metrics.jsonl")
-            with open(path, "a", encoding="utf-8") as file:
-                file.write(json.dumps(figures) + "\n")

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import torch
@@ -110,11 +111,15 @@ class TrainTest(unittest.TestCase):
         metrics = self.work / "parts/metrics.jsonl"
         while not metrics.exists() or metrics.read_text().count("\n") < 4:
             self.assertIsNone(process.poll(), "ended before it was interrupted")
+            time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         self.assertIn("--resume", process.communicate()[1])
         self.assertEqual(process.returncode, 130)
         self.assertFalse((self.work / "parts/adapter_config.json").exists())
         parts = self.run_ok("parts", **flags, resume=True)
+        steps = [json.loads(line)["step"] for line
+                 in metrics.read_text().splitlines()]
+        self.assertEqual(steps, [0, *range(1, 61), 60])
         got, want = (load_file(folder / "adapter_model.safetensors")
                      for folder in (parts, whole))
         self.assertEqual(got.keys(), want.keys())
@@ -177,6 +182,7 @@ class TrainTest(unittest.TestCase):
 
     def test_mistakes_are_told_in_one_line(self):
         (self.work / "empty.txt").write_text("\n\n")
+        (self.work / "short.txt").write_text("short")
         (self.work / "bad.jsonl").write_text('{"text": "a"}\n{"text": 3}\n')
         (self.work / "broken.jsonl").write_text('{"text": "a"}\n{"te')
         bare = self.work / "bare"
@@ -187,7 +193,9 @@ class TrainTest(unittest.TestCase):
                 ({"data": self.work / "empty.txt"}, "holds no text"),
                 ({"data": self.work / "bad.jsonl"}, "line 2"),
                 ({"data": self.work / "broken.jsonl"}, "line 2"),
-                ({"sequence_length": 10**7}, "--sequence_length"),
+                ({"sequence_length": 513}, "context of 512"),
+                ({"eval_tokens": 63}, "--eval_tokens"),
+                ({"data": self.work / "short.txt"}, "--sequence_length"),
                 ({"eval_data": self.work / "empty.txt"}, "holds no text"),
                 ({"eval_strategies": "every=0"}, "every=0"),
                 ({"method": "cla", "strategy": "leaders=0,99"}, "99"),
