@@ -7,10 +7,13 @@ No time decides: what is checked are counts, invariants and exit statuses.
 import importlib.util
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parent))
@@ -107,12 +110,18 @@ class LoadTest(unittest.TestCase):
 
     def test_another_s_calls_show_in_the_counters(self):
         with RunningServer() as reach:
-            first = subprocess.Popen(
-                [LOAD, reach[0], "--num_prompts=400", "--output_tokens=64"],
+            other = subprocess.Popen(
+                [LOAD, reach[0], "--num_prompts=100000"],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL)
+            page = "http://" + reach[1].partition("=")[2] + "/metrics"
+            while not re.search(
+                    rb'finished_total\{.*"length".*\} [1-9]',
+                    urllib.request.urlopen(page).read()):
+                time.sleep(0.05)
             status, _, errors = run_load("--num_prompts=20", *reach)
-            first.wait()
+            other.terminate()  # as Ctrl-C: it cancels its calls and reports
+            self.assertEqual(other.wait(), 0)
         self.assertEqual(status, 1)
         self.assertIn("strata load: ", errors)
 

@@ -12,16 +12,21 @@ namespace strata {
 
 std::string ProgressLine(const Progress& progress, int width) {
   constexpr int kBarWidth = 20;
-  const int filled =
-      kBarWidth * progress.num_done / std::max(progress.num_calls, 1);
+  double part =
+      static_cast<double>(progress.num_done) / std::max(progress.num_calls, 1);
+  std::string calls = absl::StrCat(progress.num_done, "/", progress.num_calls);
+  if (progress.duration_s > 0) {
+    part = std::max(part, progress.elapsed_s / progress.duration_s);
+    calls = absl::StrCat(progress.num_done, " calls");
+  }
+  const int filled = static_cast<int>(kBarWidth * std::min(part, 1.0));
   const double tokens_per_s = static_cast<double>(progress.num_tokens) /
                               std::max(progress.elapsed_s, 1e-3);
   const std::string line = absl::StrFormat(
-      "[%s%s]  %d/%d  %d failed  %d running  %.1f tok/s  %.0f s",
-      std::string(filled, '#'), std::string(kBarWidth - filled, '-'),
-      progress.num_done, progress.num_calls, progress.num_failed,
-      progress.num_started - progress.num_done, tokens_per_s,
-      progress.elapsed_s);
+      "[%s%s]  %s  %d failed  %d running  %.1f tok/s  %.0f s",
+      std::string(filled, '#'), std::string(kBarWidth - filled, '-'), calls,
+      progress.num_failed, progress.num_started - progress.num_done,
+      tokens_per_s, progress.elapsed_s);
   return CutToWidth(line, width);
 }
 

@@ -200,6 +200,62 @@ TEST(ReportJsonTest, SaysWhatTheEconomyDid) {
   EXPECT_EQ(json["by_strategy"]["every=2"]["switches"], 2);
 }
 
+TEST(ReportTest, LimitsCountFromTheIntendedStart) {
+  // Started half a second late, the first token half a second after that.
+  const std::vector<CallRecord> late = {
+      Completed(0, 0.5, 1.0, 3.0, {{1.5, 1}, {2.0, 1}})};
+  EXPECT_EQ(MakeReport(late, 1, *Goodput::Parse("ttft:600"), 4).total.good, 0);
+  EXPECT_EQ(MakeReport(late, 1, *Goodput::Parse("ttft:1001"), 4).total.good, 1);
+  EXPECT_EQ(MakeReport(late, 1, *Goodput::Parse("e2el:2400"), 4).total.good, 0);
+  EXPECT_EQ(MakeReport(late, 1, *Goodput::Parse("e2el:2501"), 4).total.good, 1);
+}
+
+TEST(ReportTest, ExpiredCallsAndLiveSwitchesAreCounted) {
+  using LiveSwitch = CallRecord::LiveSwitch;
+  std::vector<CallRecord> records(5);
+  records[0].status = grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "");
+  records[0].has_deadline = true;
+  records[1].status = records[0].status;  // of --timeout: a failure
+  records[1].live_switch = LiveSwitch::kDone;
+  records[2].live_switch = LiveSwitch::kDone;
+  records[3].live_switch = LiveSwitch::kLate;
+  records[4].live_switch = LiveSwitch::kFailed;
+  records[4].live_switch_status =
+      grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "no subset");
+  const GroupReport total = MakeReport(records, 1, {}, 1).total;
+  EXPECT_EQ(total.expired, 1);
+  EXPECT_EQ(total.failed, 1);
+  EXPECT_EQ(total.completed, 3);
+  EXPECT_EQ(total.num_calls(), 5);
+  EXPECT_EQ(total.live_switches, 2);
+  EXPECT_EQ(total.live_switches_late, 1);
+  EXPECT_THAT(total.live_switch_errors,
+              ElementsAre(Pair("FAILED_PRECONDITION", 1)));
+}
+
+TEST(ReportJsonTest, DetailsHaveAnItemForEachCall) {
+  const auto records = Records();
+  const auto json = nlohmann::json::parse(
+      ReportJson(MakeReport(records, 2, {}, 4), Options(), {}, &records));
+  const auto& details = json["details"];
+  for (const char* key :
+       {"input_lens", "output_lens", "ttfts", "itls", "latencies",
+        "start_times", "queue_times", "errors", "strategies", "outcomes"}) {
+    EXPECT_EQ(details[key].size(), 5u) << key;
+  }
+  EXPECT_EQ(details["input_lens"][0], 10);
+  EXPECT_EQ(details["output_lens"][0], 5);
+  EXPECT_EQ(details["ttfts"][0], 0.5);
+  EXPECT_EQ(details["itls"][0], (std::vector<double>{0.5, 0.75}));
+  EXPECT_EQ(details["latencies"][0], 2);
+  EXPECT_EQ(details["queue_times"][0], 0.5);
+  EXPECT_EQ(details["strategies"][1], "every=2");
+  EXPECT_EQ(details["outcomes"],
+            (std::vector<std::string>{"completed", "completed", "cancelled",
+                                      "failed", "failed"}));
+  EXPECT_EQ(details["errors"][2], "why");
+}
+
 TEST(ReportJsonTest, GoodputOnlyWhereAsked) {
   LoadOptions options = Options();
   options.goodput = {};
@@ -241,16 +297,21 @@ TEST(EconomyTableTest, RowsForStrategiesAndTotal) {
 }
 
 TEST(ProgressLineTest, FitsItsWidth) {
-  const Progress progress = {.elapsed_s = 4,
-                             .num_calls = 100,
-                             .num_started = 37,
-                             .num_done = 25,
-                             .num_failed = 3,
-                             .num_tokens = 200};
+  Progress progress = {.elapsed_s = 4,
+                       .num_calls = 100,
+                       .num_started = 37,
+                       .num_done = 25,
+                       .num_failed = 3,
+                       .num_tokens = 200};
   EXPECT_EQ(ProgressLine(progress, 200),
             "[#####---------------]  25/100  3 failed  12 running  50.0 tok/s  "
             "4 s");
   EXPECT_EQ(ProgressLine(progress, 10), "[#####---…");
+  progress.duration_s = 8;
+  EXPECT_EQ(
+      ProgressLine(progress, 200),
+      "[##########----------]  25 calls  3 failed  12 running  50.0 tok/s "
+      " 4 s");
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ std::vector<CallRecord> Runner::Run(const ProgressSink& progress) {
       next_tick = Elapsed() + kTickSeconds;
       progress({.elapsed_s = Elapsed(),
                 .num_calls = num_calls,
+                .duration_s = options_->duration_s,
                 .num_started = next_,
                 .num_done = static_cast<int>(records_.size()),
                 .num_failed = num_failed_,

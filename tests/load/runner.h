@@ -25,6 +25,7 @@ namespace strata {
 struct Progress {
   double elapsed_s = 0;
   int num_calls = 0;
+  double duration_s = 0;  // after which no call starts; 0: no limit
   int num_started = 0;
   int num_done = 0;
   int num_failed = 0;
