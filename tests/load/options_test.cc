@@ -252,7 +252,8 @@ TEST(DisturbancesTest, DrawTheirShares) {
   std::mt19937_64 random(9);
   double cancelled = 0, slow = 0, short_of_time = 0, switched = 0, to_a = 0;
   for (int i = 0; i < kDraws; ++i) {
-    PlannedCall call = {.max_tokens = 1 + i % 3};
+    PlannedCall call;
+    call.max_tokens = 1 + i % 3;
     d.Draw(&random, &call);
     cancelled += call.cancel_after_s || call.cancel_after_responses;
     slow += call.read_delay_s == 0.5;

@@ -142,13 +142,17 @@ TEST(PlanTest, ALongSharedPrefixLeavesAPromptOneTokenAndOneToGenerate) {
 }
 
 TEST(PlanTest, TracedCallsAreCutToTheContextAndCounted) {
-  TracedCall fits = {.at_s = 1.5, .prompt_tokens = 31, .output_tokens = 33};
-  fits.tokens.assign(31, 5);
+  const TracedCall fits = {.at_s = 1.5,
+                           .tokens = std::vector<uint32_t>(31, 5),
+                           .prompt_tokens = 31,
+                           .output_tokens = 33};
   // The context is 64.
-  TracedCall long_prompt = {.prompt_tokens = 257, .output_tokens = 9};
-  long_prompt.tokens.assign(64, 6);
-  TracedCall long_both = {.prompt_tokens = 257, .output_tokens = 257};
-  long_both.tokens.assign(64, 7);
+  const TracedCall long_prompt = {.tokens = std::vector<uint32_t>(64, 6),
+                                  .prompt_tokens = 257,
+                                  .output_tokens = 9};
+  const TracedCall long_both = {.tokens = std::vector<uint32_t>(64, 7),
+                                .prompt_tokens = 257,
+                                .output_tokens = 257};
   LoadOptions options = Options(0, 0);
   options.trace.path = "x.jsonl";
   const Plan plan = MakePlan(options, Model(), {fits, long_prompt, long_both});
