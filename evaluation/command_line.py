@@ -9,7 +9,7 @@ import shlex
 import signal
 import sys
 
-from evaluation.connection import Connection
+from evaluation.connection import Connection, Credentials
 from evaluation.failure import BadInput, Failure
 from evaluation.server_process import ServerProcess
 
@@ -49,6 +49,16 @@ def parser(verb: str, description: str, figures: bool = True) -> Parser:
                   formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--target", metavar="HOST:PORT",
                       help="a running server")
+    made.add_argument("--api_key_file", metavar="FILE", default="",
+                      help="with --target: the key to send, its first line "
+                      "that is no comment")
+    made.add_argument("--tls_ca", metavar="FILE", default="",
+                      help="with --target: PEM of the authority that signed "
+                      "the server's certificate; set: TLS")
+    made.add_argument("--tls_cert", metavar="FILE", default="",
+                      help="PEM of the certificate to show")
+    made.add_argument("--tls_key", metavar="FILE", default="",
+                      help="PEM of its private key")
     made.add_argument("--model", metavar="PATH",
                       help="without --target: a directory or .gguf file, for "
                       "a server of one's own [the demo model]")
@@ -72,11 +82,18 @@ def parser(verb: str, description: str, figures: bool = True) -> Parser:
     return made
 
 
+def credential_files(arguments) -> list[str]:
+    """In the order of Credentials."""
+    return [arguments.api_key_file, arguments.tls_ca, arguments.tls_cert,
+            arguments.tls_key]
+
+
 @contextlib.contextmanager
 def connection(arguments):
     """To --target, or to a server of one's own that lives as long."""
     with contextlib.ExitStack() as stack:
         target = arguments.target
+        credentials = credential_files(arguments)
         if not target:
             flags = [f"--model={arguments.model}"]
             if arguments.adapter:
@@ -85,7 +102,8 @@ def connection(arguments):
             target = stack.enter_context(ServerProcess(
                 arguments.server,
                 flags + shlex.split(arguments.server_flags))).address
-        yield stack.enter_context(Connection(target, arguments.concurrency))
+        yield stack.enter_context(Connection(
+            target, arguments.concurrency, Credentials(*credentials)))
 
 
 def check(arguments):
@@ -94,6 +112,9 @@ def check(arguments):
                              or arguments.server_flags):
         raise BadInput("--target names a server that has its model: --model, "
                        "--adapter and --server_flags do not go with it")
+    if not arguments.target and any(credential_files(arguments)):
+        raise BadInput("--api_key_file, --tls_ca, --tls_cert and --tls_key go "
+                       "with --target")
     if not arguments.target and not arguments.model:
         raise BadInput("needs --target or --model")
     for path in (arguments.json, arguments.plot):

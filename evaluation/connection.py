@@ -3,6 +3,8 @@
 import concurrent.futures
 import dataclasses
 import functools
+import pathlib
+import re
 import time
 
 from evaluation import protocol
@@ -22,22 +24,69 @@ class Strategy:
     kv_bytes_per_token: int
 
 
+@dataclasses.dataclass(frozen=True)
+class Credentials:
+    """Paths of files; empty: none.  As the flags of strata_generate."""
+    api_key_file: str = ""  # its first key is sent
+    tls_ca: str = ""  # PEM; set: the connection uses TLS
+    tls_cert: str = ""  # PEM, for servers that want to see one
+    tls_key: str = ""
+
+    def metadata(self) -> list[tuple[str, str]]:
+        """What every call carries."""
+        if not self.api_key_file:
+            return []
+        for line in _read(self.api_key_file).splitlines():
+            key = line.strip()
+            if key and not key.startswith(b"#"):
+                if not re.fullmatch(rb"[!-~]+", key):
+                    raise BadInput(f"{self.api_key_file}: a key is printable "
+                                   "ASCII without spaces")
+                return [("authorization", f"Bearer {key.decode()}")]
+        raise BadInput(f"{self.api_key_file}: holds no key")
+
+    def channel(self, grpc, target: str, options):
+        if bool(self.tls_cert) != bool(self.tls_key) or (
+                self.tls_cert and not self.tls_ca):
+            raise BadInput("--tls_cert and --tls_key go together, and with "
+                           "--tls_ca")
+        if not self.tls_ca:
+            return grpc.insecure_channel(target, options=options)
+        pem = [_read(path) if path else None
+               for path in (self.tls_ca, self.tls_key, self.tls_cert)]
+        return grpc.secure_channel(target, grpc.ssl_channel_credentials(*pem),
+                                   options=options)
+
+
+def _read(path: str) -> bytes:
+    try:
+        return pathlib.Path(path).read_bytes()
+    except OSError:
+        raise BadInput(f"{path}: cannot be read") from None
+
+
 class Connection:
     """To the server at `target`, HOST:PORT.  Any thread may call any method."""
 
-    def __init__(self, target: str, concurrency: int):
+    def __init__(self, target: str, concurrency: int,
+                 credentials: Credentials = Credentials()):
         self._pb, services = protocol.load()
         import grpc  # after load(), which says what is missing
         self._grpc = grpc
         self.target = target
         self.concurrency = concurrency
-        self._channel = grpc.insecure_channel(target, options=[
+        self._metadata = credentials.metadata()
+        self._channel = credentials.channel(grpc, target, options=[
             ("grpc.max_receive_message_length", -1)])
         try:
             grpc.channel_ready_future(self._channel).result(CONNECT_SECONDS)
         except grpc.FutureTimeoutError:
             self._channel.close()
-            raise Failure(f"no server answers at {target}") from None
+            raise Failure(
+                f"no server answers at {target}" +
+                (", or its certificate and ours do not fit"
+                 if credentials.tls_ca else
+                 ", or it wants TLS (--tls_ca)")) from None
         self._inference = services.InferenceStub(self._channel)
         self._admin = services.AdminStub(self._channel)
 
@@ -146,7 +195,8 @@ class Connection:
         code = self._grpc.StatusCode
         while True:
             try:
-                return method(request, timeout=CALL_SECONDS)
+                return method(request, timeout=CALL_SECONDS,
+                              metadata=self._metadata)
             except self._grpc.RpcError as error:
                 if error.code() != code.RESOURCE_EXHAUSTED:
                     refused = error.code() in (

@@ -65,9 +65,11 @@ grpc_ssl_certificate_config_reload_status PortCredentials::FetchTls(
   const TlsFiles& files = *credentials->tls_;
   const grpc_ssl_pem_key_cert_pair pair = {files.key.c_str(),
                                            files.cert.c_str()};
-  *config = grpc_ssl_server_certificate_config_create(
-      files.client_ca.has_value() ? files.client_ca->c_str() : nullptr, &pair,
-      1);
+  // gRPC wants issuers also where no client is asked for a certificate, and
+  // then does not use them.
+  const std::string issuers = files.client_ca.value_or(files.cert);
+  *config =
+      grpc_ssl_server_certificate_config_create(issuers.c_str(), &pair, 1);
   credentials->tls_is_fetched_ = true;
   return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
 }

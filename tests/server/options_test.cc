@@ -94,6 +94,38 @@ TEST(OptionsTest, AdmissionIsReserveOrOptimistic) {
   }
 }
 
+TEST(OptionsTest, StreamsAreMoreThanCanRunAndWait) {
+  ServerOptions options;
+  options.max_sequences = 10;
+  options.max_queued_requests = 100;
+  EXPECT_EQ(options.MaxConcurrentStreams(), 2 * 110 + 256);
+  options.max_queued_requests = std::numeric_limits<int>::max();
+  EXPECT_EQ(options.MaxConcurrentStreams(), std::numeric_limits<int>::max());
+  options.max_concurrent_streams = 1;
+  EXPECT_EQ(options.MaxConcurrentStreams(), 1);
+}
+
+TEST(OptionsTest, TimesHaveBounds) {
+  ServerOptions options;
+  options.model = "m";
+  for (const absl::Duration bad :
+       {absl::ZeroDuration(), absl::Nanoseconds(999'999),
+        absl::Hours(24) + absl::Nanoseconds(1), absl::InfiniteDuration()}) {
+    for (absl::Duration* time :
+         {&options.keepalive_time, &options.keepalive_timeout,
+          &options.stall_limit}) {
+      const absl::Duration good = *time;
+      *time = bad;
+      EXPECT_FALSE(options.Validate().ok()) << bad;
+      *time = good;
+    }
+  }
+  options.shutdown_delay = -absl::Nanoseconds(1);
+  EXPECT_FALSE(options.Validate().ok());
+  options.shutdown_delay = absl::ZeroDuration();
+  EXPECT_TRUE(options.Validate().ok());
+}
+
 TEST(OptionsTest, PressureThresholdIsAPartOfThePool) {
   ServerOptions options;
   options.model = "m";

@@ -43,11 +43,13 @@ struct Generated {
   int num_responses = 0;
 };
 
+// Each has a connection of its own.
 class Client {
  public:
-  explicit Client(const std::string& address)
-      : channel_(
-            grpc::CreateChannel(address, grpc::InsecureChannelCredentials())),
+  explicit Client(const std::string& address,
+                  const std::shared_ptr<grpc::ChannelCredentials>& credentials =
+                      grpc::InsecureChannelCredentials())
+      : channel_(NewChannel(address, credentials)),
         inference_(v1::Inference::NewStub(channel_)),
         admin_(v1::Admin::NewStub(channel_)) {}
 
@@ -131,6 +133,14 @@ class Client {
   const std::shared_ptr<grpc::Channel>& channel() { return channel_; }
 
  private:
+  static std::shared_ptr<grpc::Channel> NewChannel(
+      const std::string& address,
+      const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return grpc::CreateCustomChannel(address, credentials, arguments);
+  }
+
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Inference::Stub> inference_;
   std::unique_ptr<v1::Admin::Stub> admin_;
