@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <functional>
+#include <set>
 
 namespace strata {
 namespace {
@@ -54,10 +53,9 @@ TEST(FindCapacityTest, TheAttainmentDecides) {
 
 TEST(FindCapacityTest, WhatPassedByLuckHasFailed) {
   // Above 5 calls/s only the first probe of a rate is good.
-  double last = 0;
+  std::set<double> seen;
   const ProbeRunner lucky = [&](double rate, int) -> absl::StatusOr<Probe> {
-    const bool again = rate == last;
-    last = rate;
+    const bool again = !seen.insert(rate).second;
     return Probe{.attainment = rate <= 5 || (rate < 7 && !again) ? 1.0 : 0.0};
   };
   const auto found = FindCapacity({.precision = 0.1}, lucky);
@@ -65,10 +63,9 @@ TEST(FindCapacityTest, WhatPassedByLuckHasFailed) {
   EXPECT_LE(found->rate_per_s, 5);
   EXPECT_GT(found->rate_per_s, 3.9);
   // One that never passes twice.
-  last = 0;
+  seen.clear();
   const ProbeRunner never = [&](double rate, int) -> absl::StatusOr<Probe> {
-    const bool again = rate == last;
-    last = rate;
+    const bool again = !seen.insert(rate).second;
     return Probe{.attainment = again ? 0.0 : 1.0};
   };
   EXPECT_EQ(FindCapacity({.highest_rate = 4}, never)->rate_per_s, 0);

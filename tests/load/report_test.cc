@@ -118,8 +118,8 @@ TEST(ReportTest, GoodputNeedsEveryLimit) {
   };
   EXPECT_EQ(good(""), 2);
   EXPECT_EQ(good("ttft:400"), 1);
-  EXPECT_EQ(good("ttft:600,tpot:400"), 2);
-  EXPECT_EQ(good("ttft:600,tpot:300"), 1);
+  EXPECT_EQ(good("ttft:1100,tpot:400"), 2);
+  EXPECT_EQ(good("ttft:1100,tpot:300"), 1);
   EXPECT_EQ(good("e2el:100"), 0);
 }
 
