@@ -16,7 +16,7 @@
 namespace strata {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(5);
+constexpr absl::Duration kPatience = absl::Seconds(10);
 
 void Append(std::vector<std::string> more, std::vector<std::string>* lines) {
   lines->insert(lines->end(), std::make_move_iterator(more.begin()),
