@@ -11,9 +11,9 @@ PACKAGES=(
   libutf8proc-dev libboost-context-dev prometheus python3 python3-pip
 )
 
-# What tests run besides: docker-compose for its `config`, Debian's gRPC for what
-# tests/evaluation tests.
-TEST_PACKAGES=(docker-compose python3-grpcio python3-protobuf)
+# What tests run besides: docker-compose for its `config`, what perf_analyzer is
+# linked with, Debian's gRPC for what tests/evaluation tests.
+TEST_PACKAGES=(docker-compose libb64-0d python3-grpcio python3-protobuf)
 
 missing_packages() {
   local package

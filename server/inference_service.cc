@@ -1,14 +1,9 @@
 #include "server/inference_service.h"
 
-#include <chrono>
 #include <memory>
-#include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/check.h"
-#include "core/fit_request.h"
 #include "server/grpc_status.h"
 #include "server/model_info.h"
 #include "server/prompt.h"
@@ -19,35 +14,6 @@
 
 namespace strata {
 namespace {
-
-absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
-  const auto deadline = context.deadline();
-  return deadline == std::chrono::system_clock::time_point::max()
-             ? absl::InfiniteFuture()
-             : absl::FromChrono(deadline);
-}
-
-// Texts of more bytes, or ids, take longer than a switch of threads costs.
-constexpr size_t kMaxInlineSize = 8 << 10;
-constexpr int kNumTextThreads = 2;
-constexpr size_t kMaxWaitingTexts = 256;
-
-// `options`, where what was counted in `live` is over once it was logged.
-TokenStream::Options CountEnds(TokenStream::Options options, LiveCalls* live) {
-  options.logger = [live, logger = options.logger](const RequestLog& log) {
-    if (logger) logger(log);
-    live->Remove();
-  };
-  return options;
-}
-
-absl::Status CheckInTime(const grpc::CallbackServerContext& context) {
-  if (DeadlineOf(context) <= absl::Now()) {
-    return absl::DeadlineExceededError("the deadline of the call has passed");
-  }
-  return context.IsCancelled() ? absl::CancelledError("the client cancelled")
-                               : absl::OkStatus();
-}
 
 absl::Status Tokens(const ServedModel& model,
                     const v1::TokenizeRequest& message,
@@ -76,12 +42,10 @@ absl::Status Text(const ServedModel& model,
 
 }  // namespace
 
-InferenceService::InferenceService(const ServingState* state,
-                                   TokenStream::Options options)
-    : state_(state),
-      logger_(options.logger),
-      options_(CountEnds(std::move(options), &live_)),
-      workers_(kNumTextThreads, kMaxWaitingTexts) {
+InferenceService::InferenceService(Admission* admission)
+    : admission_(admission),
+      state_(&admission->state()),
+      options_{.logger = admission->logger()} {
   // In the order of the proto.
   TakeMalformed(0, "Generate", &InferenceService::Generate);
   TakeMalformed(1, "Score", &InferenceService::Score);
@@ -96,79 +60,8 @@ template <typename Method>
 void InferenceService::TakeMalformed(int index, const char* name,
                                      Method method) {
   MarkMethodCallback(index, NewHandler(this, method, [this, name] {
-                       return RefuseMalformed(name);
+                       return admission_->RefuseMalformed(name);
                      }));
-}
-
-absl::Status InferenceService::RefuseMalformed(const char* method) const {
-  if (const ServedModel* model = state_->model()) {
-    model->metrics->RecordRejection(Metrics::Rejection::kInvalid);
-  }
-  RequestLog log = StartLog(method, "");
-  log.status = MalformedMessage();
-  if (logger_) logger_(log);
-  return log.status;
-}
-
-template <typename Message>
-absl::StatusOr<InferenceService::Admitted> InferenceService::Admit(
-    const grpc::CallbackServerContext& context, const Message& message) const {
-  const auto serving = state_->Serving();
-  if (!serving.ok()) {
-    if (const ServedModel* model = state_->model()) {
-      model->metrics->RecordRejection(Metrics::Rejection::kDraining);
-    }
-    return serving.status();
-  }
-  const ServedModel& model = **serving;
-  auto request = ToRequest(model, message, DeadlineOf(context));
-  if (!request.ok()) {
-    model.metrics->RecordRejection(Metrics::Rejection::kInvalid);
-    return request.status();
-  }
-  const absl::Status fits =
-      FitRequest(model.engine->limits(), MaxTokensOf(message), &*request);
-  if (!fits.ok()) {
-    model.metrics->RecordRejection(Metrics::Rejection::kNeverFits);
-    return fits;
-  }
-  return Admitted{&model, *std::move(request)};
-}
-
-void InferenceService::RunText(const grpc::CallbackServerContext* context,
-                               size_t size,
-                               std::function<void(const absl::Status&)> work) {
-  if (size <= kMaxInlineSize) {
-    work(absl::OkStatus());
-    return;
-  }
-  if (workers_.Post([context, work] { work(CheckInTime(*context)); })) return;
-  if (const ServedModel* model = state_->model()) {
-    model->metrics->RecordRejection(Metrics::Rejection::kQueueFull);
-  }
-  work(absl::ResourceExhaustedError(absl::StrCat(
-      kMaxWaitingTexts, " long texts are waiting; try again later")));
-}
-
-template <typename Message, typename Call>
-void InferenceService::Begin(const grpc::CallbackServerContext* context,
-                             const Message* message,
-                             const std::shared_ptr<Call>& call) {
-  live_.Add();
-  RunText(context, TextBytes(*message),
-          [this, context, message, call](const absl::Status& in_time) {
-            auto admitted = in_time.ok() ? Admit(*context, *message) : in_time;
-            if (!admitted.ok()) {
-              call->OnEnd(admitted.status());
-              call->OnceSubmitted(0, [] {});
-              return;
-            }
-            call->Admit(admitted->request);
-            Engine* engine = admitted->model->engine;
-            const RequestId id =
-                engine->Submit(std::move(admitted->request), call);
-            call->OnceSubmitted(id, [engine, id] { engine->Cancel(id); });
-          });
 }
 
 grpc::ServerWriteReactor<v1::GenerateResponse>* InferenceService::Generate(
@@ -176,7 +69,8 @@ grpc::ServerWriteReactor<v1::GenerateResponse>* InferenceService::Generate(
   const auto stream = TokenStream::Create(
       context, options_, StartLog("Generate", message->request_id()));
   streams_.Add(stream);
-  Begin(context, message, stream);
+  admission_->Begin<v1::GenerateRequest>(context, DeadlineOf(*context), message,
+                                         stream);
   return stream.get();
 }
 
@@ -185,7 +79,8 @@ grpc::ServerUnaryReactor* InferenceService::Score(
     v1::ScoreResponse* response) {
   const auto call = ScoreCall::Create(context, response, &options_.logger,
                                       StartLog("Score", ""));
-  Begin(context, message, call);
+  admission_->Begin<v1::ScoreRequest>(context, DeadlineOf(*context), message,
+                                      call);
   return call.get();
 }
 
@@ -195,10 +90,12 @@ grpc::ServerUnaryReactor* InferenceService::Tokenize(
   const auto model = state_->Loaded();
   if (!model.ok()) return Answer(context, model.status());
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  RunText(context, TextBytes(*message), [=](const absl::Status& in_time) {
-    reactor->Finish(ToFinalStatus(
-        in_time.ok() ? Tokens(**model, *message, response) : in_time, context));
-  });
+  admission_->RunText(
+      context, TextBytes(*message), [=](const absl::Status& in_time) {
+        reactor->Finish(ToFinalStatus(
+            in_time.ok() ? Tokens(**model, *message, response) : in_time,
+            context));
+      });
   return reactor;
 }
 
@@ -208,10 +105,12 @@ grpc::ServerUnaryReactor* InferenceService::Detokenize(
   const auto model = state_->Loaded();
   if (!model.ok()) return Answer(context, model.status());
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  RunText(context, message->token_ids_size(), [=](const absl::Status& in_time) {
-    reactor->Finish(ToFinalStatus(
-        in_time.ok() ? Text(**model, *message, response) : in_time, context));
-  });
+  admission_->RunText(
+      context, message->token_ids_size(), [=](const absl::Status& in_time) {
+        reactor->Finish(ToFinalStatus(
+            in_time.ok() ? Text(**model, *message, response) : in_time,
+            context));
+      });
   return reactor;
 }
 

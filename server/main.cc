@@ -15,11 +15,13 @@
 #include "monitoring/metrics_page.h"
 #include "server/access/port_security.h"
 #include "server/admin_service.h"
+#include "server/admission.h"
 #include "server/flags.h"
 #include "server/grpc_server.h"
 #include "server/health_service.h"
 #include "server/http_server.h"
 #include "server/inference_service.h"
+#include "server/kserve/kserve_service.h"
 #include "server/listen_address.h"
 #include "server/logging.h"
 #include "server/model_host.h"
@@ -75,7 +77,10 @@ class Faces {
   Faces(const ServerOptions& options, Logger* logger)
       : options_(options),
         logger_(logger),
-        inference_(&state_, StreamOptions(logger)),
+        admission_(&state_,
+                   [logger](const RequestLog& log) { LogRequest(log, logger); }),
+        inference_(&admission_),
+        kserve_(&admission_),
         admin_(&state_, options.admin_key_file.empty()
                             ? AdminService::Callers::kOnThisHost
                             : AdminService::Callers::kAll),
@@ -86,23 +91,23 @@ class Faces {
         PortSecurity::Open(options_, logger_, [this] { CountRefusal(); });
     if (!security.ok()) return security.status();
     security_ = *std::move(security);
-    auto grpc =
-        GrpcServer::Start({.host = options_.host,
-                           .port = options_.grpc_port,
-                           .max_message_bytes = options_.max_message_mib << 20,
-                           .max_streams = options_.MaxConcurrentStreams(),
-                           .keepalive_time = options_.keepalive_time,
-                           .keepalive_timeout = options_.keepalive_timeout,
-                           .reflection = options_.reflection != "off",
-                           .credentials = security_->credentials()},
-                          {&inference_, &admin_, &health_});
+    auto grpc = GrpcServer::Start(
+        {.host = options_.host,
+         .port = options_.grpc_port,
+         .max_message_bytes = options_.max_message_mib << 20,
+         .max_streams = options_.MaxConcurrentStreams(),
+         .keepalive_time = options_.keepalive_time,
+         .keepalive_timeout = options_.keepalive_timeout,
+         .reflection = options_.reflection != "off",
+         .credentials = security_->credentials()},
+        {&inference_, &kserve_, &admin_, &health_});
     if (!grpc.ok()) return grpc.status();
     grpc_ = *std::move(grpc);
     auto http = HttpServer::Start(
         options_.host, options_.http_port,
-        OperatorPages(
-            &state_, &metrics_page_,
-            options_.metrics_need_key ? &security_->access() : nullptr));
+        OperatorPages(&state_, &metrics_page_,
+                      options_.metrics_need_key ? &security_->access()
+                                                : nullptr));
     if (!http.ok()) return http.status();
     http_ = *std::move(http);
     return absl::OkStatus();
@@ -120,7 +125,7 @@ class Faces {
 
   void Close(absl::Duration flush_limit) {
     health_.EndWatches();
-    inference_.WaitForCalls(flush_limit);
+    admission_.WaitForCalls(flush_limit);
     // Idle connections would keep it waiting for all of a longer time.
     if (grpc_ != nullptr) grpc_->Shutdown(absl::Now() + kShortCallLimit);
   }
@@ -138,19 +143,14 @@ class Faces {
       model->metrics->RecordRejection(Metrics::Rejection::kNoAccess);
     }
   }
-  static TokenStream::Options StreamOptions(Logger* logger) {
-    TokenStream::Options options;
-    options.logger = [logger](const RequestLog& log) {
-      LogRequest(log, logger);
-    };
-    return options;
-  }
 
   const ServerOptions& options_;
   Logger* const logger_;
   ServingState state_;
   MetricsPage metrics_page_;
+  Admission admission_;
   InferenceService inference_;
+  kserve::KServeService kserve_;
   AdminService admin_;
   HealthService health_;
   std::unique_ptr<PortSecurity> security_;

@@ -12,16 +12,16 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "core/token_sink.h"
 #include "proto/strata.pb.h"
 #include "server/cancel_relay.h"
+#include "server/engine_call.h"
 #include "server/request_log.h"
 
 namespace strata {
 
 // One Score call: gathers what the engine gives into the one response.  Owned
 // by gRPC until OnDone and by the engine until OnEnd, whichever is later.
-class ScoreCall final : public grpc::ServerUnaryReactor, public TokenSink {
+class ScoreCall final : public grpc::ServerUnaryReactor, public EngineCall {
  public:
   // `logger` outlives the call.
   static std::shared_ptr<ScoreCall> Create(grpc::CallbackServerContext* context,
@@ -29,10 +29,9 @@ class ScoreCall final : public grpc::ServerUnaryReactor, public TokenSink {
                                            const RequestLogger* logger,
                                            RequestLog log);
 
-  // As of TokenStream.
-  void Admit(const Request& request);
-  void OnceSubmitted(RequestId id, std::function<void()> ask_to_cancel);
-
+  void Admit(const Request& request) override;
+  void OnceSubmitted(RequestId id,
+                     std::function<void()> ask_to_cancel) override;
   void OnDelta(SequenceDelta delta) override;
   void OnEnd(absl::Status status) override;
 

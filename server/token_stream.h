@@ -13,9 +13,10 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "core/token_sink.h"
 #include "proto/strata.pb.h"
 #include "server/cancel_relay.h"
+#include "server/engine_call.h"
+#include "server/live_streams.h"
 #include "server/request_log.h"
 
 namespace strata {
@@ -31,7 +32,8 @@ namespace strata {
 // Owned by gRPC until OnDone and by the engine until OnEnd, whichever is later.
 // Thread-safe.
 class TokenStream final : public grpc::ServerWriteReactor<v1::GenerateResponse>,
-                          public TokenSink {
+                          public EngineCall,
+                          public LiveStream {
  public:
   struct Options {
     size_t max_queued = 64;  // responses; beyond, later ones are merged
@@ -45,15 +47,10 @@ class TokenStream final : public grpc::ServerWriteReactor<v1::GenerateResponse>,
       grpc::CallbackServerContext* context, const Options& options,
       RequestLog log);
 
-  // Before the engine has the request.
-  void Admit(const Request& request);
-  // Once, on any thread: the engine has the request, or the call was refused
-  // (id 0).  Until then the client is given nothing.  `ask_to_cancel` may be
-  // called more than once, also after OnEnd.
-  void OnceSubmitted(RequestId id, std::function<void()> ask_to_cancel);
-
-  // Cancels the call if its reader has taken nothing for the limit.
-  void CancelIfStalled(absl::Time now);
+  void Admit(const Request& request) override;
+  void OnceSubmitted(RequestId id,
+                     std::function<void()> ask_to_cancel) override;
+  void CancelIfStalled(absl::Time now) override;
 
   void OnDelta(SequenceDelta delta) override;
   void OnEnd(absl::Status status) override;

@@ -116,7 +116,8 @@ TEST(InferenceServiceTest, AFullQueueIsExhausted) {
 TEST(InferenceServiceTest, LoadingAndDrainingAnswerUnavailable) {
   ServedTinyModel served;
   ServingState state;
-  InferenceService service(&state, {});
+  Admission admission(&state, nullptr);
+  InferenceService service(&admission);
   int port = 0;
   grpc::ServerBuilder builder;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),

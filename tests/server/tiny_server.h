@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "proto/strata.grpc.pb.h"
 #include "server/admin_service.h"
+#include "server/admission.h"
 #include "server/inference_service.h"
 #include "server/serving_state.h"
 #include "tests/server/served_tiny_model.h"
@@ -128,8 +129,8 @@ class TinyServer {
 
   absl::Mutex mu_;
   std::vector<RequestLog> logs_ ABSL_GUARDED_BY(mu_);
-  InferenceService inference_{
-      &state, {.logger = [this](const RequestLog& log) { Log(log); }}};
+  Admission admission_{&state, [this](const RequestLog& log) { Log(log); }};
+  InferenceService inference_{&admission_};
   AdminService admin_{&state, AdminService::Callers::kAll};
   std::unique_ptr<grpc::Server> server_;
 };

@@ -1,0 +1,97 @@
+"""Triton's perf_analyzer, unmodified, measures the server."""
+
+import csv
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import unittest
+
+from kserve_server import KServeServer, MODEL
+
+PERF_ANALYZER = pathlib.Path(sys.prefix) / "bin/perf_analyzer"
+# It is linked with this, though it needs no GPU here.
+CUDART = (
+    pathlib.Path(sysconfig.get_path("purelib"))
+    / "nvidia/cuda_runtime/lib"
+)
+
+PROMPT = {
+    "text_input": ["The tree"],
+    "stream": [True],
+    "sampling_parameters": [
+        json.dumps({"temperature": 0, "max_tokens": 6, "ignore_eos": True})
+    ],
+}
+
+
+class PerfAnalyzerTest(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = KServeServer()
+        cls.addClassCleanup(cls.server.stop)
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        cls.folder = pathlib.Path(scratch.name)
+
+    def measure(self, data, *flags):
+        """What the tool prints, its table and what it recorded."""
+        (self.folder / "data.json").write_text(json.dumps({"data": data}))
+        run = subprocess.run(
+            [
+                PERF_ANALYZER,
+                "-m",
+                MODEL,
+                "-u",
+                self.server.address,
+                "-i",
+                "grpc",
+                "--async",
+                "--streaming",
+                f"--input-data={self.folder}/data.json",
+                "--measurement-mode=count_windows",
+                "--measurement-request-count=20",
+                "--stability-percentage=999",
+                "--max-trials=3",
+                "-f",
+                self.folder / "table.csv",
+                f"--profile-export-file={self.folder}/export.json",
+                *flags,
+            ],
+            env={**os.environ, "LD_LIBRARY_PATH": str(CUDART)},
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        with open(self.folder / "table.csv") as file:
+            rows = list(csv.DictReader(file))
+        export = json.loads((self.folder / "export.json").read_text())
+        return run.stdout, rows, export
+
+    def test_concurrency(self):
+        out, rows, export = self.measure([PROMPT], "--concurrency-range=2:3")
+        self.assertEqual([row["Concurrency"] for row in rows], ["2", "3"])
+        for row in rows:
+            self.assertGreater(float(row["Inferences/Second"]), 0)
+        self.assertIn("Server", out)  # by ModelStatistics
+        for experiment in export["experiments"]:
+            self.assertGreaterEqual(len(experiment["requests"]), 20)
+            for request in experiment["requests"]:
+                times = request["response_timestamps"]
+                # One a token; a slow reader gets two of them at once.
+                self.assertIn(len(times), range(1, 8))
+                self.assertEqual(times, sorted(times))
+
+    def test_request_rate_and_strategy(self):
+        halves = {**PROMPT, "kv_strategy": ["every=2"]}
+        _, rows, _ = self.measure([PROMPT, halves], "--request-rate-range=50")
+        self.assertEqual(len(rows), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
