@@ -15,8 +15,7 @@ from kserve_server import KServeServer, MODEL
 PERF_ANALYZER = pathlib.Path(sys.prefix) / "bin/perf_analyzer"
 # It is linked with this, though it needs no GPU here.
 CUDART = (
-    pathlib.Path(sysconfig.get_path("purelib"))
-    / "nvidia/cuda_runtime/lib"
+    pathlib.Path(sysconfig.get_path("purelib")) / "nvidia/cuda_runtime/lib"
 )
 
 PROMPT = {
@@ -34,9 +33,11 @@ class PerfAnalyzerTest(unittest.TestCase):
     def setUpClass(cls):
         cls.server = KServeServer()
         cls.addClassCleanup(cls.server.stop)
+
+    def setUp(self):
         scratch = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(scratch.cleanup)
-        cls.folder = pathlib.Path(scratch.name)
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
 
     def measure(self, data, *flags):
         """What the tool prints, its table and what it recorded."""
