@@ -63,7 +63,7 @@ void InferCall::OnceSubmitted(RequestId id,
     is_submitted_ = true;
     if (!is_ended_) return;
   }
-  Finish(ToFinalStatus(log_.status, context_));
+  Close();
 }
 
 void InferCall::OnDelta(SequenceDelta delta) {
@@ -80,7 +80,7 @@ void InferCall::OnEnd(absl::Status status) {
     is_ended_ = true;
     if (!is_submitted_) return;
   }
-  Finish(ToFinalStatus(log_.status, context_));
+  Close();
 }
 
 void InferCall::Answer() {
@@ -91,6 +91,13 @@ void InferCall::Answer() {
              model.tokenizer, response_);
 }
 
+// A client that has its answer finds it in the statistics.
+void InferCall::Close() {
+  log_.total = absl::Now() - arrival_;
+  parts_.statistics->Record(log_);
+  Finish(ToFinalStatus(log_.status, context_));
+}
+
 void InferCall::OnDone() {
   const std::shared_ptr<InferCall> last = std::move(grpc_reference_);
   {
@@ -98,7 +105,6 @@ void InferCall::OnDone() {
     log_.id = id_;
   }
   log_.total = absl::Now() - arrival_;
-  parts_.statistics->Record(log_);
   parts_.admission->logger()(log_);
 }
 

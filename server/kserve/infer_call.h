@@ -48,6 +48,7 @@ class InferCall final : public grpc::ServerUnaryReactor, public EngineCall {
 
   absl::Status Parse();
   void Answer();
+  void Close();
   void OnCancel() override { cancel_.Cancel(); }
   void OnDone() override;
 

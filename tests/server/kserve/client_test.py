@@ -316,7 +316,8 @@ class ClientTest(unittest.TestCase):
         for name in ("success", "fail", "queue", "compute_infer"):
             old = getattr(before.inference_stats, name)
             new = getattr(after.inference_stats, name)
-            self.assertEqual(new.count, old.count + 1, name)
+            # A cancelled call of another test may end now.
+            self.assertGreaterEqual(new.count, old.count + 1, name)
             self.assertGreater(new.ns, old.ns, name)
 
 
