@@ -354,8 +354,7 @@ TEST_F(MetricsTest, KvBytesSumToThePool) {
             3);
   EXPECT_EQ(scraped.Sum("strata_kv_saved_bytes"), 77);
   EXPECT_EQ(scraped.Sum("strata_engine_healthy"), 0);
-  EXPECT_EQ(
-      scraped.Sum("strata_engine_fault", {"fault=\"device_lost\""}), 1);
+  EXPECT_EQ(scraped.Sum("strata_engine_fault", {"fault=\"device_lost\""}), 1);
   EXPECT_EQ(scraped.Sum("strata_engine_fault"), 1);
 }
 
