@@ -12,8 +12,10 @@ PACKAGES=(
 )
 
 # What tests run besides: docker-compose for its `config`, what perf_analyzer is
-# linked with, Debian's gRPC for what tests/evaluation tests.
-TEST_PACKAGES=(docker-compose libb64-0d python3-grpcio python3-protobuf)
+# linked with, openssl for certificates, Python packages of evaluation/ and the
+# load report.
+TEST_PACKAGES=(docker-compose libb64-0d openssl python3-grpcio python3-matplotlib
+  python3-protobuf)
 
 missing_packages() {
   local package
