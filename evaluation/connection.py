@@ -133,30 +133,31 @@ class Connection:
     def generate(self, ids: list[int], spec: str, max_tokens: int,
                  stop: list[str]):
         """Greedy: the text and its Usage."""
-        request = self._pb.GenerateRequest(
-            tokens=self._pb.TokenIds(ids=ids),
-            strategy=self._pb.Strategy(spec=spec),
-            sampling=self._pb.Sampling(temperature=0),
-            stopping=self._pb.Stopping(max_tokens=max_tokens, stop=stop))
-        responses = self._call(
-            lambda *args, **options: list(
-                self._inference.Generate(*args, **options)), request)
-        return ("".join(response.text for response in responses),
-                responses[-1].done.usage)
+        _, text, usage = self._generate(
+            ids, spec, self._pb.Sampling(temperature=0),
+            self._pb.Stopping(max_tokens=max_tokens, stop=stop))
+        return text, usage
 
     def sample(self, ids: list[int], seed: int, max_tokens: int):
         """At temperature 1, under `full`: the tokens and their text."""
+        tokens, text, _ = self._generate(
+            ids, "full", self._pb.Sampling(temperature=1, seed=seed),
+            self._pb.Stopping(max_tokens=max_tokens))
+        return tokens, text
+
+    def _generate(self, ids, spec, sampling, stopping):
+        """Tokens, text and Usage, once all have come."""
         request = self._pb.GenerateRequest(
             tokens=self._pb.TokenIds(ids=ids),
-            strategy=self._pb.Strategy(spec="full"),
-            sampling=self._pb.Sampling(temperature=1, seed=seed),
-            stopping=self._pb.Stopping(max_tokens=max_tokens))
+            strategy=self._pb.Strategy(spec=spec),
+            sampling=sampling, stopping=stopping)
         responses = self._call(
             lambda *args, **options: list(
                 self._inference.Generate(*args, **options)), request)
         return ([token for response in responses
                  for token in response.token_ids],
-                "".join(response.text for response in responses))
+                "".join(response.text for response in responses),
+                responses[-1].done.usage)
 
     def strategy(self, label: str, spec: str) -> Strategy:
         """Asks the server what `spec` is; BadInput if it knows none such."""

@@ -70,3 +70,21 @@ allow_services() {
   "$@" rm -f "$POLICY"
   OWN_POLICY=0
 }
+
+# ensure_venv FOLDER REQUIREMENTS [PIP_FLAGS]: a private Python environment with
+# just these packages, made anew where the list changed.  pip runs from outside,
+# as Debian's venv cannot install it.
+ensure_venv() {
+  local venv="$1" wanted="$2"
+  if cmp -s "$wanted" "$venv/requirements.txt"; then return 0; fi
+  install_packages
+  say "Installing the Python packages of ${wanted#"$ROOT/"} into $venv"
+  mkdir -p "$CACHE"
+  rm -rf "$venv"
+  /usr/bin/python3 -m venv --without-pip "$venv"
+  /usr/bin/python3 -m pip --python "$venv/bin/python" install -q \
+    --only-binary :all: --disable-pip-version-check "${@:3}" -r "$wanted" \
+    </dev/null || die "pip cannot install ${wanted#"$ROOT/"}: is the network there,
+  and the space in $CACHE?"
+  cp "$wanted" "$venv/requirements.txt"
+}

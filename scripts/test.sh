@@ -69,24 +69,11 @@ build_cuda() {
     --show_progress_rate_limit=10 //server:strata_server //tests/gpu:cuda_bench "${tests[@]}"
 }
 
-# What tests use from PyPI, in a venv that tests/in_venv.sh finds.  pip runs from
-# outside, as Debian's venv cannot install it.
-install_test_venv() {
-  local wanted="$ROOT/tests/requirements.txt" venv="$CACHE/venv-tests"
-  if cmp -s "$wanted" "$venv/requirements.txt"; then return 0; fi
-  say "Installing the Python packages of tests/requirements.txt"
-  rm -rf "$venv"
-  /usr/bin/python3 -m venv --without-pip "$venv"
-  /usr/bin/python3 -m pip --python "$venv/bin/python" install -q --no-deps \
-    --only-binary :all: --disable-pip-version-check -r "$wanted" </dev/null ||
-    die "pip cannot install tests/requirements.txt: is the network there?"
-  cp "$wanted" "$venv/requirements.txt"
-}
-
 run_tests() {
   PACKAGES+=("${TEST_PACKAGES[@]}")
   install_packages
-  install_test_venv
+  # A venv that tests/in_venv.sh finds; the list names what each package needs.
+  ensure_venv "$CACHE/venv-tests" "$ROOT/tests/requirements.txt" --no-deps
   say "Building and running the tests (the first time takes minutes)"
   local log status=0 targets=(//...)
   log="$(mktemp)"

@@ -1,23 +1,12 @@
 # shellcheck shell=bash
 # ./strata train and what its tests need.  Sourced by ./strata.
 
-# A private Python with PyTorch: 7 GB on disk, two minutes to install.
+# PyTorch: 7 GB on disk, two minutes to install.
 TRAINING_VENV="$CACHE/training-venv"
 
-# pip runs from outside, as Debian's venv cannot install it.
 ensure_training_venv() {
-  local wanted="$ROOT/training/requirements.txt" venv="$TRAINING_VENV"
-  if cmp -s "$wanted" "$venv/requirements.txt"; then return 0; fi
-  install_packages
-  say "Installing PyTorch and transformers into $venv (7 GB, some minutes)"
-  mkdir -p "$CACHE"
-  rm -rf "$venv"
-  /usr/bin/python3 -m venv --without-pip "$venv"
-  /usr/bin/python3 -m pip --python "$venv/bin/python" install -q \
-    --only-binary :all: --disable-pip-version-check -r "$wanted" </dev/null ||
-    die "pip cannot install training/requirements.txt: is the network there, and
-  are 7 GB free in $CACHE?"
-  cp "$wanted" "$venv/requirements.txt"
+  [[ -e $TRAINING_VENV ]] || say "PyTorch takes 7 GB below $CACHE and some minutes"
+  ensure_venv "$TRAINING_VENV" "$ROOT/training/requirements.txt"
 }
 
 # train ARGUMENTS: the demo model's where none is named.

@@ -31,33 +31,22 @@ RETENTION = {"full": "100 %", "every=2": "50 %", "every=4": "25 %"}
 def make_model(folder: pathlib.Path, num_layers: int, hidden: int, seed: int):
     """A random Llama with a tokenizer of bytes."""
     import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import (
-        LlamaConfig,
-        LlamaForCausalLM,
-        PreTrainedTokenizerFast,
-    )
+    from transformers import LlamaConfig, LlamaForCausalLM
 
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {text: index for index, text in enumerate(alphabet)}
-    tokenizer = Tokenizer(models.BPE(vocabulary | {"<eos>": 256}, []))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens(["<eos>"])
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, eos_token="<eos>"
-    ).save_pretrained(folder)
+    from training.byte_tokenizer import EOS, VOCAB_SIZE, byte_tokenizer
+
+    byte_tokenizer().save_pretrained(folder)
     torch.manual_seed(seed)
     LlamaForCausalLM(
         LlamaConfig(
-            vocab_size=257,
+            vocab_size=VOCAB_SIZE,
             hidden_size=hidden,
             intermediate_size=3 * hidden,
             num_hidden_layers=num_layers,
             num_attention_heads=hidden // 32,
             num_key_value_heads=hidden // 64,
             max_position_embeddings=512,
-            eos_token_id=256,
+            eos_token_id=EOS,
             tie_word_embeddings=True,
         )
     ).save_pretrained(folder)

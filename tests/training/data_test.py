@@ -4,7 +4,7 @@ import pathlib
 import tempfile
 import unittest
 
-import tiny_model
+from training.byte_tokenizer import byte_tokenizer
 from training.data import DataError, TokenWindows, read_documents
 
 
@@ -46,10 +46,10 @@ class TokenWindowsTest(unittest.TestCase):
 
     def windows(self, seed=1, length=4):
         return TokenWindows(["abcdefg", "hij", "klmno"],
-                            tiny_model.byte_tokenizer(), length, seed)
+                            byte_tokenizer(), length, seed)
 
     def text(self, windows, number):
-        return tiny_model.byte_tokenizer().decode(windows.window(number))
+        return byte_tokenizer().decode(windows.window(number))
 
     def test_documents_end_with_the_end_token(self):
         windows = self.windows()

@@ -1,33 +1,21 @@
 """A random model small enough to train in a test, with a byte tokenizer."""
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import (LlamaConfig, LlamaForCausalLM,
-                          PreTrainedTokenizerFast, Qwen3Config,
+from transformers import (LlamaConfig, LlamaForCausalLM, Qwen3Config,
                           Qwen3ForCausalLM)
 
 from training import routing
+from training.byte_tokenizer import EOS, VOCAB_SIZE, byte_tokenizer
 
 routing.register()
 
 NUM_LAYERS = 6
 
 
-def byte_tokenizer() -> PreTrainedTokenizerFast:
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {text: index for index, text in enumerate(alphabet)}
-    tokenizer = Tokenizer(models.BPE(vocabulary | {"<eos>": 256}, []))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens(["<eos>"])
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer,
-                                   eos_token="<eos>")
-
-
 def config(kind=LlamaConfig):
-    return kind(vocab_size=257, hidden_size=64, intermediate_size=96,
+    return kind(vocab_size=VOCAB_SIZE, hidden_size=64, intermediate_size=96,
                 num_hidden_layers=NUM_LAYERS, num_attention_heads=4,
                 num_key_value_heads=2, head_dim=16,
-                max_position_embeddings=512, eos_token_id=256,
+                max_position_embeddings=512, eos_token_id=EOS,
                 tie_word_embeddings=kind is LlamaConfig,
                 attn_implementation=routing.ATTENTION)
 

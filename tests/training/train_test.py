@@ -19,6 +19,7 @@ from transformers import AutoModelForCausalLM
 
 import tiny_model
 from training import held_out, routing
+from training.byte_tokenizer import byte_tokenizer
 from training.strategies import parse_strategy
 from training.train import main
 
@@ -159,7 +160,7 @@ class TrainTest(unittest.TestCase):
     def loss(self, model, spec):
         windows = held_out.windows_of(
             (self.work / "held_out.txt").read_text(),
-            tiny_model.byte_tokenizer(), 64, 10**9)
+            byte_tokenizer(), 64, 10**9)
         return held_out.loss_under(
             model, windows, parse_strategy(spec, tiny_model.NUM_LAYERS))
 
