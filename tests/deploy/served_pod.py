@@ -1,12 +1,15 @@
 """The server as the pod of a kustomization starts it, on this machine."""
 
+import contextlib
 import pathlib
-import re
-import signal
-import subprocess
+import sys
 import tempfile
+from collections.abc import Iterator
 
 import tree
+
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2]))
+from evaluation.server_process import ServerProcess  # noqa: E402
 
 MODEL = pathlib.Path("tests/golden/llama-tied").resolve()
 
@@ -21,56 +24,31 @@ OWN = (
 )
 
 
-class ServedPod:
-    """Runs from its construction until stop().
+@contextlib.contextmanager
+def served_pod(
+    folder: str, files: dict[str, bytes] | None = None
+) -> Iterator[ServerProcess]:
+    """The arguments are the container's.
 
-    The arguments are the container's.  `files` are the contents of secrets by
-    their path in the pod; the config is the kustomization's.
+    `files` are the contents of secrets by their path in the pod; the config is
+    the kustomization's.
     """
-
-    def __init__(self, folder: str, files: dict[str, bytes] | None = None):
-        self._folder = tempfile.TemporaryDirectory()
-        (template,) = tree.pod_templates(folder)
-        (server,) = template["spec"]["containers"]
-        (config,) = tree.of_kind(folder, "ConfigMap")
-        files = dict(files or {})
-        for name, text in config["data"].items():
-            files["/etc/strata/" + name] = text.encode()
+    (template,) = tree.pod_templates(folder)
+    (server,) = template["spec"]["containers"]
+    (config,) = tree.of_kind(folder, "ConfigMap")
+    files = dict(files or {})
+    for name, text in config["data"].items():
+        files["/etc/strata/" + name] = text.encode()
+    with tempfile.TemporaryDirectory() as root:
         for path, content in files.items():
-            self.path(path).parent.mkdir(parents=True, exist_ok=True)
-            self.path(path).write_bytes(content)
+            here = pathlib.Path(root + path)
+            here.parent.mkdir(parents=True, exist_ok=True)
+            here.write_bytes(content)
         arguments = [
             argument.replace("$(CPU_LIMIT)", "1").replace(
-                "=/etc/", f"={self._folder.name}/etc/"
+                "=/etc/", f"={root}/etc/"
             )
             for argument in server["args"]
         ]
-        self._log = open(self.path("/log"), "w+")
-        self._process = subprocess.Popen(
-            [tree.SERVER, *arguments, *OWN],
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-        )
-        line = self._process.stdout.readline()
-        ports = re.fullmatch(
-            r"listening grpc=127\.0\.0\.1:(\d+) http=127\.0\.0\.1:(\d+)\n",
-            line,
-        )
-        if ports is None:
-            self._log.seek(0)
-            raise AssertionError(f"the server failed: {self._log.read()}")
-        self.grpc_port, self.http_port = map(int, ports.groups())
-
-    def path(self, path: str) -> pathlib.Path:
-        """Where a path of the pod is."""
-        return pathlib.Path(self._folder.name + path)
-
-    def stop(self) -> int:
-        """The exit status after SIGTERM."""
-        self._process.send_signal(signal.SIGTERM)
-        status = self._process.wait(timeout=20)  # idle: nothing to wait for
-        self._process.stdout.close()
-        self._log.close()
-        self._folder.cleanup()
-        return status
+        with ServerProcess(tree.SERVER, [*arguments, *OWN]) as process:
+            yield process

@@ -9,7 +9,7 @@ import urllib.request
 import grpc
 
 import tree
-from served_pod import ServedPod
+from served_pod import served_pod
 
 SERVING = b"\x08\x01"  # HealthCheckResponse
 HEALTH = "/grpc.health.v1.Health/Check"
@@ -20,15 +20,15 @@ def health_request(service: str) -> bytes:
     return b"\x0a" + bytes([len(name)]) + name
 
 
-def check_health(port: int, service: str) -> bytes:
+def check_health(address: str, service: str) -> bytes:
     """What a kubelet asks: no TLS, no metadata, within seconds."""
-    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+    with grpc.insecure_channel(address) as channel:
         check = channel.unary_unary(HEALTH)
         return check(health_request(service), timeout=3)
 
 
-def get(port: int, page: str) -> tuple[int, str]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{page}") as answer:
+def get(address: str, page: str) -> tuple[int, str]:
+    with urllib.request.urlopen(f"http://{address}{page}") as answer:
         return answer.status, answer.read().decode()
 
 
@@ -43,30 +43,26 @@ class PlainTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.pod = ServedPod("kubernetes/overlays/cpu")
-
-    @classmethod
-    def tearDownClass(cls):
-        status = cls.pod.stop()
-        if status != 0:
-            raise AssertionError(f"exit status {status} after SIGTERM")
+        cls.pod = cls.enterClassContext(
+            served_pod("kubernetes/overlays/cpu")
+        )
 
     def test_probes(self):
         for folder in ("kubernetes/overlays/cpu", "kserve"):
             for kind, probe in probes(folder):
                 with self.subTest(f"{folder} {kind}"):
                     service = probe["grpc"]["service"]
-                    answer = check_health(self.pod.grpc_port, service)
+                    answer = check_health(self.pod.address, service)
                     self.assertEqual(answer, SERVING)
 
     def test_probe_of_an_unknown_service_fails(self):
         with self.assertRaises(grpc.RpcError) as caught:
-            check_health(self.pod.grpc_port, "readyness")
+            check_health(self.pod.address, "readyness")
         self.assertEqual(caught.exception.code(), grpc.StatusCode.NOT_FOUND)
 
     def test_health_of_the_image(self):
         script = tree.DEPLOY / "image/strata_health"
-        port = str(self.pod.http_port)
+        port = self.pod.http_address.rpartition(":")[2]
         for argument, status in (("ready", 0), ("live", 0), ("other", 1)):
             run = subprocess.run([script, argument, port], capture_output=True)
             self.assertEqual(run.returncode, status, argument)
@@ -74,7 +70,7 @@ class PlainTest(unittest.TestCase):
         self.assertNotEqual(run.returncode, 0)  # nobody listens there
 
     def test_metrics_of_the_autoscaler(self):
-        _, page = get(self.pod.http_port, "/metrics")
+        _, page = get(self.pod.http_address, "/metrics")
         series = set(re.findall(r"^([a-z_:]+)[ {]", page, re.MULTILINE))
         adapter = tree.load_yaml("kubernetes/prometheus-adapter/values.yaml")
         for rule in adapter["rules"]["custom"]:
@@ -92,7 +88,7 @@ class PlainTest(unittest.TestCase):
 
     def test_name_of_the_model(self):
         name = tree.config_of("kubernetes/overlays/cpu")["served_model_name"]
-        _, page = get(self.pod.http_port, "/metrics")
+        _, page = get(self.pod.http_address, "/metrics")
         self.assertIn(f'model_name="{name}"', page)
 
 
@@ -120,22 +116,18 @@ class TlsTest(unittest.TestCase):
     def setUpClass(cls):
         key, cls.certificate = self_signed("server")
         cls.client_key, cls.client_certificate = self_signed("client")
-        cls.pod = ServedPod(
-            "kubernetes/overlays/tls",
-            {
-                "/etc/strata-tls/tls.crt": cls.certificate,
-                "/etc/strata-tls/tls.key": key,
-                "/etc/strata-tls/ca.crt": cls.client_certificate,
-                "/etc/strata-keys/api-keys": b"# of the team\ncaller-key\n",
-                "/etc/strata-keys/admin-keys": b"admin-key\n",
-            },
+        cls.pod = cls.enterClassContext(
+            served_pod(
+                "kubernetes/overlays/tls",
+                {
+                    "/etc/strata-tls/tls.crt": cls.certificate,
+                    "/etc/strata-tls/tls.key": key,
+                    "/etc/strata-tls/ca.crt": cls.client_certificate,
+                    "/etc/strata-keys/api-keys": b"# of the team\ncaller-key\n",
+                    "/etc/strata-keys/admin-keys": b"admin-key\n",
+                },
+            )
         )
-
-    @classmethod
-    def tearDownClass(cls):
-        status = cls.pod.stop()
-        if status != 0:
-            raise AssertionError(f"exit status {status} after SIGTERM")
 
     def call(self, method, request=b"", key=None, with_certificate=True):
         """The status of a call over TLS."""
@@ -147,8 +139,7 @@ class TlsTest(unittest.TestCase):
             ),
         )
         metadata = [("authorization", f"Bearer {key}")] if key else []
-        address = f"127.0.0.1:{self.pod.grpc_port}"
-        with grpc.secure_channel(address, credentials) as channel:
+        with grpc.secure_channel(self.pod.address, credentials) as channel:
             try:
                 channel.unary_unary(method)(
                     request, timeout=5, metadata=metadata
@@ -160,12 +151,12 @@ class TlsTest(unittest.TestCase):
     def test_probes(self):
         for kind, probe in probes("kubernetes/overlays/tls"):
             with self.subTest(kind):
-                status, _ = get(self.pod.http_port, probe["httpGet"]["path"])
+                status, _ = get(self.pod.http_address, probe["httpGet"]["path"])
                 self.assertEqual(status, 200)
 
     def test_grpc_probe_would_fail(self):
         with self.assertRaises(grpc.RpcError):
-            check_health(self.pod.grpc_port, "readiness")
+            check_health(self.pod.address, "readiness")
 
     def test_certificates_and_keys(self):
         code = grpc.StatusCode

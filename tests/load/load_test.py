@@ -4,6 +4,7 @@
 No time decides: what is checked are counts, invariants and exit statuses.
 """
 
+import contextlib
 import importlib.util
 import json
 import pathlib
@@ -16,8 +17,6 @@ import unittest
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2]))
-sys.path.insert(0, str(pathlib.Path(__file__).absolute().parent))
-import soak  # noqa: E402
 from evaluation.server_process import ServerProcess  # noqa: E402
 
 ROOT = pathlib.Path.cwd()  # of Bazel's runfiles
@@ -35,21 +34,12 @@ def run_load(*flags, seconds=120):
     return done.returncode, done.stdout, done.stderr
 
 
-class RunningServer:
-    """A server and the flags that lead a load client to it."""
-
-    def __init__(self, *flags):
-        self._port = soak.free_port()
-        self._server = ServerProcess(
-            SERVER, [*FLAGS, *flags, f"--http_port={self._port}"])
-
-    def __enter__(self):
-        server = self._server.__enter__()
-        return [f"--address={server.address}",
-                f"--metrics=127.0.0.1:{self._port}"]
-
-    def __exit__(self, *error):
-        return self._server.__exit__(*error)
+@contextlib.contextmanager
+def running_server(*flags):
+    """The flags that lead a load client to a server."""
+    with ServerProcess(SERVER, [*FLAGS, *flags]) as server:
+        yield [f"--address={server.address}",
+               f"--metrics={server.http_address}"]
 
 
 class LoadTest(unittest.TestCase):
@@ -69,7 +59,7 @@ class LoadTest(unittest.TestCase):
         status, _, errors = run_load(
             "--make_trace=mooncake", f"--trace={trace}", "--num_prompts=50")
         self.assertEqual(status, 0, errors)
-        with RunningServer("--kv_memory=8MiB") as reach:
+        with running_server("--kv_memory=8MiB") as reach:
             report = self.load(f"--trace={trace}", "--length_scale=0.01",
                                "--time_scale=0.01", "--num_prompts=40", *reach)
             self.assertEqual(report["completed"], 40)
@@ -85,14 +75,14 @@ class LoadTest(unittest.TestCase):
         status, _, errors = run_load(
             "--make_trace=sharegpt", f"--trace={trace}", "--num_prompts=3")
         self.assertEqual(status, 0, errors)
-        with RunningServer() as reach:
+        with running_server() as reach:
             status, _, errors = run_load(f"--trace={trace}", *reach)
         self.assertEqual(status, 1)
         self.assertIn("cannot be tokenized", errors)
 
     def test_capacity_is_found_for_each_strategy(self):
         # Limits that anything meets: the search ends at the highest rate.
-        with RunningServer("--kv_memory=8MiB") as reach:
+        with running_server("--kv_memory=8MiB") as reach:
             report = self.load("--find_capacity", "--mix=full,every=2",
                                "--goodput=e2el:600000", "--lowest_rate=10",
                                "--highest_rate=20", "--probe_seconds=1",
@@ -109,7 +99,7 @@ class LoadTest(unittest.TestCase):
             self.assertEqual(report["capacity"][0]["request_rate"], 0)
 
     def test_another_s_calls_show_in_the_counters(self):
-        with RunningServer() as reach:
+        with running_server() as reach:
             other = subprocess.Popen(
                 [LOAD, reach[0], "--num_prompts=100000"],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -138,7 +128,7 @@ class LoadTest(unittest.TestCase):
             self.assertEqual(status, 2, flags)
             self.assertIn(words, errors)
             self.assertEqual(len(errors.splitlines()), 1)
-        with RunningServer() as reach:
+        with running_server() as reach:
             for name, words in (("bad.jsonl", "line 1: timestamp"),
                                 ("none.jsonl", "cannot be read")):
                 status, _, errors = run_load(

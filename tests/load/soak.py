@@ -11,7 +11,6 @@ error that nobody intended.
 import argparse
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 
@@ -59,22 +58,16 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def server_flags(arguments: argparse.Namespace, port: int) -> list[str]:
+def server_flags(arguments: argparse.Namespace) -> list[str]:
     return [f"--model={arguments.model}", f"--kv_memory={arguments.kv_memory}",
             f"--threads={arguments.threads}", "--max_sequences=16",
-            "--admission=optimistic", "--max_queued_requests=1024",
-            f"--http_port={port}"]
+            "--admission=optimistic", "--max_queued_requests=1024"]
 
 
-def load_flags(arguments: argparse.Namespace, address: str,
-               port: int) -> list[str]:
-    return [f"--address={address}", f"--metrics=127.0.0.1:{port}",
+def load_flags(arguments: argparse.Namespace,
+               server: ServerProcess) -> list[str]:
+    return [f"--address={server.address}",
+            f"--metrics={server.http_address}",
             f"--report={arguments.report}", f"--seed={arguments.seed}",
             f"--duration={arguments.seconds}", "--num_prompts=200000",
             f"--concurrency={arguments.concurrency}", f"--mix={MIX}",
@@ -88,11 +81,9 @@ def load_flags(arguments: argparse.Namespace, address: str,
 
 
 def soak(arguments: argparse.Namespace) -> int:
-    port = free_port()
-    with ServerProcess(arguments.server,
-                       server_flags(arguments, port)) as server:
+    with ServerProcess(arguments.server, server_flags(arguments)) as server:
         status = subprocess.run(
-            [arguments.load, *load_flags(arguments, server.address, port)],
+            [arguments.load, *load_flags(arguments, server)],
             stdin=subprocess.DEVNULL, check=False).returncode
     if status < 0:
         raise Failure(f"the load client ended by signal {-status}")

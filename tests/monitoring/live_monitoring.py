@@ -1,4 +1,4 @@
-"""A Strata server under a real Prometheus, on free ports of the loopback."""
+"""A real Prometheus with our configuration, on a free port of the loopback."""
 
 import json
 import pathlib
@@ -19,36 +19,6 @@ RULES = pathlib.Path("monitoring/prometheus")
 PATIENCE_S = 60  # a machine may be busy; nothing is this slow
 
 
-class Process:
-    """A program that is stopped by SIGTERM at the end of `with`."""
-
-    def __init__(self, log: pathlib.Path, *command: object):
-        self._log = log
-        with log.open("w") as output:
-            self._process = subprocess.Popen(
-                list(map(str, command)), stdin=subprocess.DEVNULL,
-                stdout=output, stderr=subprocess.STDOUT)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._process.send_signal(signal.SIGTERM)
-        self._process.wait()
-
-    def log(self) -> str:
-        return self._log.read_text(errors="replace")
-
-    def wait_for(self, pattern: str) -> re.Match:
-        """The first match in the log."""
-        def find():
-            found = re.search(pattern, self.log())
-            if found is None and self._process.poll() is not None:
-                raise RuntimeError("it ended:\n" + self.log())
-            return found
-        return wait_until(find)
-
-
 def wait_until(condition: Callable[[], Any]) -> Any:
     """Its first value that is true, or the last one."""
     end = time.monotonic() + PATIENCE_S
@@ -57,24 +27,7 @@ def wait_until(condition: Callable[[], Any]) -> Any:
     return value
 
 
-class Server(Process):
-    """strata_server with a tiny model; `grpc` and `http` are its addresses."""
-
-    def __init__(self, folder: pathlib.Path, *flags: str):
-        super().__init__(folder / "server.log", "server/strata_server",
-                         "--grpc_port=0", "--http_port=0", *flags)
-
-    def __enter__(self):
-        found = self.wait_for(r"listening grpc=(\S+) http=(\S+)")
-        self.grpc, self.http = found.groups()
-        return self
-
-    def metrics(self) -> str:
-        with urllib.request.urlopen(f"http://{self.http}/metrics") as page:
-            return page.read().decode()
-
-
-class Prometheus(Process):
+class Prometheus:
     """Prometheus with our configuration, which scrapes `target`.
 
     Alone the target and the intervals differ from what is shipped: a second.
@@ -93,14 +46,28 @@ class Prometheus(Process):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self._address = "127.0.0.1:{}".format(free.getsockname()[1])
-        super().__init__(folder / "prometheus.log", PROMETHEUS,
-                         f"--config.file={folder}/config/prometheus.yml",
-                         f"--storage.tsdb.path={folder}/data",
-                         f"--web.listen-address={self._address}")
+        self._log = folder / "prometheus.log"
+        with self._log.open("w") as output:
+            self._process = subprocess.Popen(
+                [PROMETHEUS, f"--config.file={folder}/config/prometheus.yml",
+                 f"--storage.tsdb.path={folder}/data",
+                 f"--web.listen-address={self._address}"],
+                stdin=subprocess.DEVNULL, stdout=output,
+                stderr=subprocess.STDOUT)
 
     def __enter__(self):
-        self.wait_for("Server is ready to receive web requests")
+        wait_until(self._is_ready)
         return self
+
+    def __exit__(self, *_):
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait()
+
+    def _is_ready(self) -> bool:
+        log = self._log.read_text(errors="replace")
+        if self._process.poll() is not None:
+            raise RuntimeError("it ended:\n" + log)
+        return "Server is ready to receive web requests" in log
 
     def get(self, path: str, **parameters: str) -> Any:
         """The `data` of an answer of Prometheus' API."""

@@ -13,10 +13,13 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(__file__))
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2]))
 import live_monitoring  # noqa: E402
 import promql  # noqa: E402
+from evaluation.server_process import ServerProcess  # noqa: E402
 
 # Two strategies with labels of their own, and a pool too short for what the
 # calls below want at once.
@@ -56,14 +59,14 @@ class LiveTest(unittest.TestCase):
         folder = pathlib.Path(cls.enterClassContext(
             tempfile.TemporaryDirectory()))
         cls.server = cls.enterClassContext(
-            live_monitoring.Server(folder, *SERVER_FLAGS))
+            ServerProcess("server/strata_server", SERVER_FLAGS))
         cls.prometheus = cls.enterClassContext(
-            live_monitoring.Prometheus(folder, cls.server.http))
+            live_monitoring.Prometheus(folder, cls.server.http_address))
         # Rates are of what comes after a first scrape.
         scraped = "count_over_time(strata_build_info[5m]) >= 2"
         live_monitoring.wait_until(lambda: cls.prometheus.query(scraped))
         subprocess.run(["tests/load/strata_load", *LOAD_FLAGS,
-                        f"--address={cls.server.grpc}"], check=True,
+                        f"--address={cls.server.address}"], check=True,
                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         ended = "sum(strata_request_finished_total) > 0"
         live_monitoring.wait_until(lambda: cls.prometheus.query(ended))
@@ -115,7 +118,9 @@ class LiveTest(unittest.TestCase):
         self.assertFalse(names)
 
     def test_readme_lists_the_metrics_of_the_server(self):
-        page = self.server.metrics()
+        with urllib.request.urlopen(
+                f"http://{self.server.http_address}/metrics") as answer:
+            page = answer.read().decode()
         types = dict(re.findall(r"(?m)^# TYPE (\S+) (\w+)$", page))
         labels = {name: set() for name in types}
         for name, matchers in re.findall(r"(?m)^([^#\s{]+)(?:\{(.*)\})? ",

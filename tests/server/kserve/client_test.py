@@ -11,15 +11,14 @@ import tritonclient.grpc.aio as triton_aio
 from tritonclient.grpc import service_pb2
 from tritonclient.utils import InferenceServerException
 
-from kserve_server import KServeServer, MODEL, flag, inputs, text, text_of
+from kserve_server import MODEL, flag, inputs, served, text, text_of
 
 
 class ClientTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.server = KServeServer()
-        cls.addClassCleanup(cls.server.stop)
+        cls.server = cls.enterClassContext(served())
         cls.client = triton.InferenceServerClient(cls.server.address)
         cls.addClassCleanup(cls.client.close)
 

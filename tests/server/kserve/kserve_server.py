@@ -1,76 +1,41 @@
 """The real server with a model that reads text, and inputs for it."""
 
+import contextlib
 import json
 import pathlib
-import re
-import signal
-import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import tritonclient.grpc as triton
 
-sys.path.insert(0, "tests/evaluation")
+ROOT = pathlib.Path(__file__).absolute().parents[3]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests/evaluation")]
 import tiny_models  # noqa: E402
+from evaluation.server_process import ServerProcess  # noqa: E402
 
 SERVER = "server/strata_server"
 MODEL = "tiny"
 
 
-class KServeServer:
-    """Runs until stopped; the log is in its folder."""
-
-    def __init__(self, *flags: str):
-        self._is_stopping = False
-        self._scratch = tempfile.TemporaryDirectory()
-        folder = pathlib.Path(self._scratch.name)
-        tiny_models.write_text_model(folder / "model")
-        self._log = open(folder / "log", "w+")
-        self._process = subprocess.Popen(
+@contextlib.contextmanager
+def served(*flags: str) -> Iterator[ServerProcess]:
+    with tempfile.TemporaryDirectory() as folder:
+        model = pathlib.Path(folder) / "model"
+        tiny_models.write_text_model(model)
+        with ServerProcess(
+            SERVER,
             [
-                SERVER,
-                f"--model={folder}/model",
+                f"--model={model}",
                 f"--served_model_name={MODEL}",
-                "--host=127.0.0.1",
-                "--grpc_port=0",
-                "--http_port=0",
                 "--threads=1",
                 "--kv_memory=16MiB",
                 *flags,
             ],
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-        )
-        line = self._process.stdout.readline()
-        ports = re.fullmatch(
-            r"listening grpc=127\.0\.0\.1:(\d+) http=127\.0\.0\.1:(\d+)\n",
-            line,
-        )
-        if ports is None:
-            raise AssertionError(f"the server failed: {self.log()}")
-        self.address = f"127.0.0.1:{ports[1]}"
-        self.http_port = int(ports[2])
-
-    def log(self) -> str:
-        self._log.seek(0)
-        return self._log.read()
-
-    def signal_stop(self):
-        if not self._is_stopping:  # a second signal would end it at once
-            self._process.send_signal(signal.SIGTERM)
-        self._is_stopping = True
-
-    def stop(self):
-        self.signal_stop()
-        status = self._process.wait(timeout=60)
-        self._process.stdout.close()
-        self._log.close()
-        self._scratch.cleanup()
-        if status != 0:
-            raise AssertionError(f"exit status {status} after SIGTERM")
+        ) as server:
+            yield server
 
 
 def text(name: str, value: str) -> triton.InferInput:

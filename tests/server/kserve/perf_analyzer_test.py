@@ -10,7 +10,7 @@ import sysconfig
 import tempfile
 import unittest
 
-from kserve_server import KServeServer, MODEL
+from kserve_server import MODEL, served
 
 PERF_ANALYZER = pathlib.Path(sys.prefix) / "bin/perf_analyzer"
 # It is linked with this, though it needs no GPU here.
@@ -31,8 +31,7 @@ class PerfAnalyzerTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.server = KServeServer()
-        cls.addClassCleanup(cls.server.stop)
+        cls.server = cls.enterClassContext(served())
 
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()

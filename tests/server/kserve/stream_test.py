@@ -11,7 +11,7 @@ import tritonclient.grpc as triton
 import tritonclient.grpc.aio as triton_aio
 from tritonclient.grpc import service_pb2
 
-from kserve_server import KServeServer, MODEL, flag, inputs, text_of
+from kserve_server import MODEL, flag, inputs, served, text_of
 
 STREAM_INFER = "/inference.GRPCInferenceService/ModelStreamInfer"
 
@@ -25,8 +25,7 @@ class StreamTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.server = KServeServer()
-        cls.addClassCleanup(cls.server.stop)
+        cls.server = cls.enterClassContext(served())
 
     def setUp(self):
         self.client = triton.InferenceServerClient(self.server.address)
@@ -61,7 +60,7 @@ class StreamTest(unittest.TestCase):
         return results
 
     def metric(self, name: str) -> float:
-        page = f"http://127.0.0.1:{self.server.http_port}/metrics"
+        page = f"http://{self.server.http_address}/metrics"
         with urllib.request.urlopen(page) as answer:
             lines = answer.read().decode().splitlines()
         return sum(
@@ -242,7 +241,7 @@ class StreamTest(unittest.TestCase):
         self.assertEqual(len(set(texts.values())), 1)
 
     def cancelled(self) -> float:
-        page = f"http://127.0.0.1:{self.server.http_port}/metrics"
+        page = f"http://{self.server.http_address}/metrics"
         with urllib.request.urlopen(page) as answer:
             lines = answer.read().decode().splitlines()
         return sum(
@@ -263,8 +262,7 @@ class StreamTest(unittest.TestCase):
 class DrainTest(unittest.TestCase):
 
     def test_what_runs_is_finished(self):
-        server = KServeServer()
-        self.addCleanup(server.stop)
+        server = self.enterContext(served())
         answers = queue.Queue()
         with triton.InferenceServerClient(server.address) as client:
             client.start_stream(
