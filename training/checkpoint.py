@@ -4,6 +4,8 @@ import os
 
 import torch
 
+from training.sharding import split_as, whole
+
 
 class CheckpointError(ValueError):
     """A checkpoint that does not fit; the message is for users."""
@@ -13,16 +15,20 @@ def _path(folder):
     return os.path.join(folder, "checkpoint", "state.pt")
 
 
-def save(folder: str, model, optimizer, step: int):
-    """Writes trained parameters, optimizer and step; replaces the last one."""
-    os.makedirs(os.path.dirname(_path(folder)), exist_ok=True)
+def save(folder: str, model, optimizer, step: int, is_writer: bool):
+    """Writes trained parameters, optimizer and step; replaces the last one.
+
+    Every process calls: with --fsdp each has a part.
+    """
     trained = {
-        name: parameter.detach()
-        for name, parameter in model.named_parameters()
-        if parameter.requires_grad
+        name: whole(parameter) for name, parameter in _trained(model).items()
     }
+    state = _mapped(optimizer, lambda tensor, _: whole(tensor))
+    if not is_writer:
+        return
+    os.makedirs(os.path.dirname(_path(folder)), exist_ok=True)
     torch.save(
-        {"step": step, "trained": trained, "optimizer": optimizer.state_dict()},
+        {"step": step, "trained": trained, "optimizer": state},
         _path(folder) + ".new",
     )
     os.replace(_path(folder) + ".new", _path(folder))
@@ -33,11 +39,7 @@ def load(folder: str, model, optimizer) -> int:
     if not os.path.exists(_path(folder)):
         raise CheckpointError(f"--resume: {_path(folder)} is not there")
     state = torch.load(_path(folder), map_location="cpu", weights_only=True)
-    parameters = {
-        name: parameter
-        for name, parameter in model.named_parameters()
-        if parameter.requires_grad
-    }
+    parameters = _trained(model)
     shapes = {name: tensor.shape for name, tensor in state["trained"].items()}
     if shapes != {name: p.shape for name, p in parameters.items()}:
         raise CheckpointError(
@@ -46,6 +48,30 @@ def load(folder: str, model, optimizer) -> int:
         )
     with torch.no_grad():
         for name, tensor in state["trained"].items():
-            parameters[name].copy_(tensor)
+            parameters[name].copy_(split_as(tensor, parameters[name]))
     optimizer.load_state_dict(state["optimizer"])
+    optimizer.load_state_dict(_mapped(optimizer, split_as))
     return state["step"]
+
+
+def _trained(model):
+    return {
+        name: parameter
+        for name, parameter in model.named_parameters()
+        if parameter.requires_grad
+    }
+
+
+def _mapped(optimizer, function):
+    """The optimizer's state with function(tensor, parameter) of each moment."""
+    groups = optimizer.param_groups
+    parameters = [p for group in groups for p in group["params"]]
+    state = optimizer.state_dict()
+    state["state"] = {
+        index: {
+            key: function(value, parameters[index]) if value.ndim else value
+            for key, value in moments.items()
+        }
+        for index, moments in state["state"].items()
+    }
+    return state

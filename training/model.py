@@ -55,7 +55,7 @@ def load(path: str, dtype: torch.dtype):
     return model, tokenizer
 
 
-def add_lora(model, rank: int, train_norms: bool, attention_rank: int = 0):
+def add_lora(model, rank: int, train_norms: bool):
     """Freezes `model` and adds a LoRA to every linear layer but the head."""
     norms = sorted(
         {
@@ -64,18 +64,10 @@ def add_lora(model, rank: int, train_norms: bool, attention_rank: int = 0):
             if "Norm" in type(module).__name__
         }
     )
-    pattern = {}
-    if attention_rank:
-        pattern = {
-            name: attention_rank
-            for name in ("q_proj", "k_proj", "v_proj", "o_proj")
-        }
     config = LoraConfig(
         r=rank,
         lora_alpha=rank,
         target_modules="all-linear",
-        rank_pattern=pattern,
-        alpha_pattern=pattern,
         bias="none",
         modules_to_save=norms if train_norms else None,
         task_type="CAUSAL_LM",
@@ -87,16 +79,21 @@ def add_lora(model, rank: int, train_norms: bool, attention_rank: int = 0):
     return lora
 
 
-def export(model, tokenizer, folder: str, base: str):
-    """Writes a PEFT adapter or a Hugging Face directory, in bf16, which the
-    model is afterwards."""
-    model.to(torch.bfloat16)
+def export(model, state, tokenizer, folder: str, base: str):
+    """Writes a PEFT adapter or a Hugging Face directory, in bf16.  `state`:
+    all tensors of the model."""
+    state = {name: tensor.bfloat16() for name, tensor in state.items()}
     if isinstance(model, PeftModel):
         # The name alone: a path of this machine means nothing elsewhere.
         config = model.peft_config["default"]
         config.base_model_name_or_path = os.path.basename(os.path.abspath(base))
-        model.save_pretrained(folder, save_embedding_layers=False)
+        model.save_pretrained(
+            folder, state_dict=state, save_embedding_layers=False
+        )
         os.remove(os.path.join(folder, "README.md"))  # PEFT's blank model card
         return
-    model.save_pretrained(folder)
+    if model.config.tie_word_embeddings:
+        state.pop("lm_head.weight", None)
+    model.config.dtype = torch.bfloat16
+    model.save_pretrained(folder, state_dict=state)
     tokenizer.save_pretrained(folder)

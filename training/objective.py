@@ -43,6 +43,8 @@ class HeadLoss(torch.autograd.Function):
                 distill_weight,
             )
             total += loss
+            if not ctx.needs_input_grad[0]:
+                continue
             grad = (grad / rows).to(compute)
             grad_hidden[part] = grad @ head
             if grad_weight is not None:

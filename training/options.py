@@ -26,10 +26,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
             parser.error(f"--{name} is at least 1")
     if options.sequence_length < 2:
         parser.error("--sequence_length is at least 2")
-    if options.lora_rank < 0 or options.lora_attention_rank < 0:
-        parser.error("--lora_rank and --lora_attention_rank are 0 or above")
-    if options.lora_attention_rank and not options.lora_rank:
-        parser.error("--lora_attention_rank needs --lora_rank")
+    if options.lora_rank < 0:
+        parser.error("--lora_rank is 0 or above")
     if options.method in ("cla", "rdcla") and not options.strategy:
         parser.error(
             f"--method={options.method} needs --strategy, e.g. every=2"
@@ -63,12 +61,6 @@ def _add_model(parser):
         default=0,
         help="train a LoRA of this rank on all linear layers; "
         "0: all parameters",
-    )
-    group.add_argument(
-        "--lora_attention_rank",
-        type=int,
-        default=0,
-        help="another rank for q, k, v and o",
     )
     group.add_argument(
         "--train_norms",
@@ -159,6 +151,12 @@ def _add_run(parser):
         "--gradient_checkpointing",
         action="store_true",
         help="less memory, more work",
+    )
+    group.add_argument(
+        "--fsdp",
+        action="store_true",
+        help="several processes: split parameters, gradients and optimizer\n"
+        "state over them (FSDP)",
     )
     group.add_argument("--threads", type=int, default=0, help="0: all cores")
     group.add_argument(

@@ -20,7 +20,7 @@ class TrainingStep(nn.Module):
 
     The teacher is the unmodified model under `full`: with a LoRA the same
     weights with the adapter off, else a frozen copy, made only where the
-    objective asks for one.
+    objective asks for one.  In eval() the loss is the cross-entropy.
     """
 
     def __init__(self, model, distill_weight: float):
@@ -33,10 +33,11 @@ class TrainingStep(nn.Module):
             self._copy.append(copy.deepcopy(model).requires_grad_(False).eval())
 
     def forward(self, tokens: torch.Tensor, sources: list[int]) -> torch.Tensor:
-        """The loss of tokens [windows, length]."""
+        """The loss of tokens [windows, length], a mean over predictions."""
         student = self._predicting(self.model, tokens, sources)
+        distill_weight = self._distill_weight if self.training else 0.0
         teacher = teacher_head = None
-        if self._distill_weight > 0:
+        if distill_weight > 0:
             teacher, teacher_head = self._teach(tokens)
         return HeadLoss.apply(
             student,
@@ -44,13 +45,20 @@ class TrainingStep(nn.Module):
             teacher,
             teacher_head,
             tokens[:, 1:].reshape(-1),
-            self._distill_weight,
+            distill_weight,
         )
+
+    @property
+    def decoder(self):
+        """The transformers model within."""
+        return self._decoder_of(self.model)
+
+    def _decoder_of(self, model):
+        return model.get_base_model() if self._is_lora else model
 
     def _predicting(self, model, tokens, sources):
         """The final states that predict a next token, [rows, hidden]."""
-        decoder = model.get_base_model() if self._is_lora else model
-        states = decoder.model(
+        states = self._decoder_of(model).model(
             input_ids=tokens, routing=Routing(sources)
         ).last_hidden_state
         return states[:, :-1].reshape(-1, states.shape[-1])

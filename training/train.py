@@ -6,6 +6,7 @@ import sys
 from training import options as flags
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # all that is needed is in the files given
+os.environ["TQDM_DISABLE"] = "1"  # the libraries' bars; ours says otherwise
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -11,7 +11,7 @@ from accelerate import Accelerator
 from accelerate.utils import DistributedDataParallelKwargs
 from tqdm import tqdm
 
-from training import checkpoint, held_out, model as models
+from training import checkpoint, held_out, model as models, sharding
 from training.data import DataError, TokenWindows, read_documents
 from training.draws import make_draws
 from training.metrics import Metrics
@@ -39,10 +39,15 @@ class Trainer:
         torch.manual_seed(options.seed)
         if options.threads:
             torch.set_num_threads(options.threads)
+        documents = [
+            text for path in options.data for text in read_documents(path)
+        ]
         self._model, self._tokenizer = self._load()
         num_layers = self._model.config.num_hidden_layers
         self._draws = make_draws(options, num_layers)
-        self._windows = self._read_windows()
+        self._windows = TokenWindows(
+            documents, self._tokenizer, options.sequence_length, options.seed
+        )
         self._held_out = self._read_held_out()
         self._eval_sources = {
             spec: parse_strategy(spec, num_layers)
@@ -56,7 +61,8 @@ class Trainer:
     def run(self):
         """Trains, writes metrics.jsonl, exports to --out.
 
-        Raises Interrupted after the step in which a signal came; --resume goes on.
+        Raises Interrupted after the step in which a signal came; --resume goes
+        on from there.
         """
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._stop)
@@ -79,6 +85,7 @@ class Trainer:
         ) as bar:
             for step in range(first, self._options.steps):
                 loss = self._one_step(step)
+                self._agree_to_stop()
                 bar.set_postfix(loss=f"{loss:.3f}")
                 bar.update()
                 self._metrics.add(
@@ -91,9 +98,14 @@ class Trainer:
                 self._after(step + 1)
                 if self._stopping:
                     raise Interrupted
+        state = {
+            name: sharding.whole(tensor)
+            for name, tensor in self._plain.state_dict().items()
+        }
         if self._is_main:
             models.export(
                 self._plain,
+                state,
                 self._tokenizer,
                 self._options.out,
                 self._options.model,
@@ -124,23 +136,9 @@ class Trainer:
             model.enable_input_require_grads()
         if options.lora_rank:
             model = models.add_lora(
-                model,
-                options.lora_rank,
-                options.train_norms,
-                options.lora_attention_rank,
+                model, options.lora_rank, options.train_norms
             )
         return model, tokenizer
-
-    def _read_windows(self):
-        documents = [
-            text for path in self._options.data for text in read_documents(path)
-        ]
-        return TokenWindows(
-            documents,
-            self._tokenizer,
-            self._options.sequence_length,
-            self._options.seed,
-        )
 
     def _read_held_out(self):
         if not self._options.eval_data:
@@ -159,6 +157,12 @@ class Trainer:
 
     def _prepare(self):
         options = self._options
+        step = TrainingStep(self._model, options.distill_weight)
+        if options.fsdp:
+            sharding.shard(step, self._accelerator.device)
+            self._step = step
+        else:
+            self._step = self._accelerator.prepare(step)
         trained = [p for p in self._model.parameters() if p.requires_grad]
         self._optimizer = torch.optim.AdamW(
             [
@@ -173,10 +177,6 @@ class Trainer:
             ],
             lr=options.lr,
             betas=(0.9, options.beta2),
-        )
-        step = TrainingStep(self._model, options.distill_weight)
-        self._step, self._optimizer = self._accelerator.prepare(
-            step, self._optimizer
         )
         self._trained = trained
         if self._is_main:
@@ -207,9 +207,9 @@ class Trainer:
                 loss = self._step(self._batch(forward), sources)
                 self._accelerator.backward(loss)
             if self._accelerator.sync_gradients:
-                self._accelerator.clip_grad_norm_(self._trained, options.clip)
-            self._optimizer.step()
-            self._optimizer.zero_grad()
+                torch.nn.utils.clip_grad_norm_(self._trained, options.clip)
+                self._optimizer.step()
+                self._optimizer.zero_grad()
             mean += loss.item() / options.accumulate
         return mean
 
@@ -225,10 +225,10 @@ class Trainer:
     def _after(self, done):
         options = self._options
         last = done == options.steps
-        if self._is_main and (
-            last or self._stopping or done % options.save_every == 0
-        ):
-            checkpoint.save(options.out, self._plain, self._optimizer, done)
+        if last or self._stopping or done % options.save_every == 0:
+            checkpoint.save(
+                options.out, self._plain, self._optimizer, done, self._is_main
+            )
         if last or (options.eval_every and done % options.eval_every == 0):
             self._evaluate(done)
 
@@ -236,15 +236,23 @@ class Trainer:
         self._stopping = True
         signal.signal(number, signal.SIG_DFL)  # the next one ends at once
 
+    def _agree_to_stop(self):
+        """A signal reaches the processes between different steps; all write
+        the checkpoint after the same one."""
+        if self._accelerator.num_processes > 1:
+            flag = torch.tensor(
+                float(self._stopping), device=self._accelerator.device
+            )
+            self._stopping = bool(self._accelerator.reduce(flag, "sum") > 0)
+
     def _evaluate(self, done):
-        if self._held_out is None or not self._is_main:
+        if self._held_out is None:
             return
-        self._plain.eval()
         with self._autocast():
             losses = {
                 spec: round(
                     held_out.loss_under(
-                        self._plain,
+                        self._step,
                         self._held_out.to(self._accelerator.device),
                         sources,
                     ),
@@ -252,10 +260,8 @@ class Trainer:
                 )
                 for spec, sources in self._eval_sources.items()
             }
-        self._plain.train()
+        self._step.train()
         self._metrics.add({"step": done, "held_out_loss": losses})
-        tqdm.write(
-            f"step {done}, held-out loss: "
-            + ", ".join(f"{spec} {loss:.3f}" for spec, loss in losses.items()),
-            sys.stderr,
-        )
+        if self._is_main:
+            text = ", ".join(f"{s} {loss:.3f}" for s, loss in losses.items())
+            tqdm.write(f"step {done}, held-out loss: {text}", sys.stderr)

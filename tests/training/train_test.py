@@ -20,6 +20,7 @@ from transformers import AutoModelForCausalLM
 import tiny_model
 from training import held_out, routing
 from training.byte_tokenizer import byte_tokenizer
+from training.step import TrainingStep
 from training.strategies import parse_strategy
 from training.train import main
 
@@ -138,6 +139,28 @@ class TrainTest(unittest.TestCase):
             self.assertAlmostEqual(loss, one[3][spec], delta=5e-4)
             self.assertNotAlmostEqual(loss, half[3][spec], delta=5e-4)
 
+    def test_fsdp_equals_one_process_and_resumes(self):
+        for kind in ({"lora_rank": 2, "train_norms": True},
+                     {"distill_weight": 0.5}):
+            with self.subTest(kind=kind):
+                flags = kind | {"method": "rcla", "p_own": 0.5}
+                name = next(iter(kind))
+                for part in ({"steps": 2}, {"steps": 4, "resume": True}):
+                    one = self.run_ok(f"{name}_one", batch_windows=4, **flags,
+                                      **part)
+                    subprocess.run(
+                        command_of(self.flags(f"{name}_two", batch_windows=2,
+                                              fsdp=True, **flags, **part), 2),
+                        cwd=ROOT, stdin=subprocess.DEVNULL, env=environment(),
+                        check=True)
+                two = self.work / f"{name}_two"
+                for spec, loss in losses(one)[4].items():
+                    self.assertAlmostEqual(losses(two)[4][spec], loss,
+                                           delta=5e-4)
+                got, want = (load_file(next(folder.glob("*.safetensors")))
+                             for folder in (two, one))
+                self.assertEqual(got.keys(), want.keys())
+
     def test_adapter_on_the_server_has_the_trainers_loss(self):
         out = self.run_ok("adapter", steps=30, lora_rank=4, train_norms=True,
                           method="nearest", distill_weight=0.5)
@@ -162,7 +185,7 @@ class TrainTest(unittest.TestCase):
             (self.work / "held_out.txt").read_text(),
             byte_tokenizer(), 64, 10**9)
         return held_out.loss_under(
-            model, windows, parse_strategy(spec, tiny_model.NUM_LAYERS))
+            TrainingStep(model, 0), windows, parse_strategy(spec, tiny_model.NUM_LAYERS))
 
     def check_server(self, trained, *flags, model=None):
         result = self.work / "eval.json"
