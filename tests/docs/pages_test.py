@@ -123,6 +123,27 @@ class TablesTest(unittest.TestCase):
                     self.assertEqual(len(cells), num_cells)
                     self.assertTrue(cells[-1])
 
+    def test_every_event_of_the_log_and_no_other(self):
+        page = (ROOT / "deploy/README.md").read_text()
+        table = page.partition("\n## Log\n")[2].partition("\n## ")[0]
+        listed = [name for cells in markdown.rows(table, "`")
+                  for name in re.findall(r"`([^`]+)`", cells[0])]
+        logged = {name for path in files(".cc", "server")
+                  for name in re.findall(
+                      r"(?:->|\.)(?:Info|Warning|Error)\(\s*\"([^\"]+)\"",
+                      path.read_text())}
+        self.assertEqual(sorted(listed), sorted(logged))
+
+    def test_every_status_that_the_api_names(self):
+        proto = (ROOT / "proto/strata.proto").read_text()
+        named = re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b|\bUNAVAILABLE\b|"
+                           r"\bCANCELLED\b|\bUNAUTHENTICATED\b|\bINTERNAL\b",
+                           proto.partition("syntax")[0])
+        page = (ROOT / "docs/clients.md").read_text()
+        rows = markdown.rows(page, r"[A-Z_]+\b")
+        listed = [code for cells in rows for code in cells[0].split(", ")]
+        self.assertEqual(sorted(listed), sorted(named))
+
 
 if __name__ == "__main__":
     unittest.main()
