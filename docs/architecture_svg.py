@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Writes the diagram of docs/architecture.md: architecture_svg.py > architecture.svg
+"""Prints the diagram of docs/architecture.md, docs/architecture.svg.
 
 All text stands in filled boxes, and arrows are grey, so that it can be read on
 white and on black.

@@ -96,6 +96,13 @@ class ArchitectureTest(unittest.TestCase):
                                  else ROOT / "docs" / text,
                                  (ROOT / "docs" / target).resolve())
 
+    def test_every_header_of_core_and_server_is_found(self):
+        words = set(re.findall(r"\w+", ARCHITECTURE))
+        for folder in ("core", "server"):
+            for path in (ROOT / folder).glob("*.h"):
+                with self.subTest(path.name):
+                    self.assertIn(path.stem, words)
+
     def test_its_picture_is_what_the_script_draws(self):
         drawn = subprocess.run([ROOT / "docs/architecture_svg.py"], text=True,
                                capture_output=True, check=True).stdout
