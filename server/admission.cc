@@ -35,7 +35,8 @@ absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
              : absl::FromChrono(deadline);
 }
 
-Admission::Admission(const ServingState* state, RequestLogger logger)
+Admission::Admission(const ServingState* state, RequestLogger logger,
+                     const AdmissionLimits& limits)
     : state_(state),
       log_only_(std::move(logger)),
       // What was counted is over once it was logged.
@@ -43,12 +44,32 @@ Admission::Admission(const ServingState* state, RequestLogger logger)
         if (log_only_) log_only_(log);
         live_.Remove();
       }),
+      limits_(limits),
       workers_(kNumTextThreads, kMaxWaitingTexts) {}
 
 void Admission::CountInvalid() const {
   if (const ServedModel* model = state_->model()) {
     model->metrics->RecordRejection(Metrics::Rejection::kInvalid);
   }
+}
+
+absl::Status Admission::CheckRoom(int num_live) const {
+  if (num_live <= limits_.max_calls) return absl::OkStatus();
+  if (const ServedModel* model = state_->model()) {
+    model->metrics->RecordRejection(Metrics::Rejection::kQueueFull);
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat(limits_.max_calls,
+                   " calls are live (--max_live_calls), perhaps for readers "
+                   "that are slow; try again later"));
+}
+
+// Not RESOURCE_EXHAUSTED, as gRPC has it: trying again does not help.
+absl::Status Admission::CheckAnswerSize(size_t bytes) const {
+  if (bytes <= limits_.max_answer_bytes) return absl::OkStatus();
+  return absl::OutOfRangeError(absl::StrCat(
+      "the answer has ", bytes, " bytes, a message at most ",
+      limits_.max_answer_bytes, " (--max_message_mib): ask for less at once"));
 }
 
 void Admission::Refuse(const absl::Status& invalid,
@@ -110,7 +131,12 @@ template <typename Message>
 void Admission::Begin(const grpc::CallbackServerContext* context,
                       absl::Time deadline, const Message* message,
                       const std::shared_ptr<EngineCall>& call) {
-  live_.Add();
+  const absl::Status room = CheckRoom(live_.Add());
+  if (!room.ok()) {
+    call->OnEnd(room);
+    call->OnceSubmitted(0, [] {});
+    return;
+  }
   RunText(context, TextBytes(*message),
           [this, deadline, message, call](const absl::Status& in_time) {
             auto admitted = in_time.ok() ? Admit(*message, deadline) : in_time;

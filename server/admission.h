@@ -19,15 +19,23 @@
 
 namespace strata {
 
+struct AdmissionLimits {
+  // Live at once, of all connections and faces.  The engine bounds those that
+  // it has; others have ended there and wait for their readers.
+  int max_calls = 1024;
+  size_t max_answer_bytes = 64 << 20;  // one message to a client
+};
+
 // The one way of requests from every face to the engine: refuses them while the
-// server does not serve, validates, counts refusals, submits; encodes long
-// texts on threads of its own.
+// server does not serve or has too many, validates, counts refusals, submits;
+// encodes long texts on threads of its own.
 //
 // Thread-safe.
 class Admission {
  public:
   // `state` outlives this; `logger` may be null.
-  Admission(const ServingState* state, RequestLogger logger);
+  Admission(const ServingState* state, RequestLogger logger,
+            const AdmissionLimits& limits = {});
 
   const ServingState& state() const { return *state_; }
 
@@ -50,11 +58,14 @@ class Admission {
   void RunText(const grpc::CallbackServerContext* context, size_t size,
                std::function<void(const absl::Status&)> work);
 
+  // OUT_OF_RANGE: gRPC would not send an answer of this size.
+  absl::Status CheckAnswerSize(size_t bytes) const;
+
   // Counts and logs a message that cannot be parsed.
   absl::Status RefuseMalformed(const char* method) const;
 
-  // Returns when no call that began lives, or after `limit`.
-  void WaitForCalls(absl::Duration limit) { live_.WaitForNone(limit); }
+  // Returns when no call that began lives; false if one does after `limit`.
+  bool WaitForCalls(absl::Duration limit) { return live_.WaitForNone(limit); }
 
  private:
   // A request that may be served, with what serves it.
@@ -67,11 +78,14 @@ class Admission {
   absl::StatusOr<Admitted> Admit(const Message& message,
                                  absl::Time deadline) const;
 
+  // RESOURCE_EXHAUSTED, counted, if a call that has just come is one too many.
+  absl::Status CheckRoom(int num_live) const;
   void CountInvalid() const;
 
   const ServingState* const state_;
   const RequestLogger log_only_;  // may be null
   const RequestLogger logger_;    // counts too
+  const AdmissionLimits limits_;
   LiveCalls live_;
   TextWorkers workers_;  // last: uses the others
 };

@@ -64,6 +64,10 @@ ABSL_FLAG(int, max_message_mib, 64, "largest gRPC message, in MiB");
 ABSL_FLAG(int, max_concurrent_streams, 0,
           "calls at once on one connection; more wait at the client; 0: twice "
           "what can run and wait, and 256");
+ABSL_FLAG(int, max_live_calls, 0,
+          "requests at once of all connections, with those that have ended and "
+          "whose reader is behind; the next one is refused; 0: twice what can "
+          "run and wait, and 256");
 ABSL_FLAG(absl::Duration, keepalive_time, absl::Seconds(60),
           "a connection that has been silent for so long is asked whether its "
           "client is still there");
@@ -122,6 +126,7 @@ constexpr const char* kFlags[] = {
     "max_queued_requests",
     "max_message_mib",
     "max_concurrent_streams",
+    "max_live_calls",
     "keepalive_time",
     "keepalive_timeout",
     "stall_limit",
@@ -253,6 +258,7 @@ absl::StatusOr<ServerOptions> OptionsFromFlags(const std::vector<char*>& argv) {
   options.max_queued_requests = absl::GetFlag(FLAGS_max_queued_requests);
   options.max_message_mib = absl::GetFlag(FLAGS_max_message_mib);
   options.max_concurrent_streams = absl::GetFlag(FLAGS_max_concurrent_streams);
+  options.max_live_calls = absl::GetFlag(FLAGS_max_live_calls);
   options.keepalive_time = absl::GetFlag(FLAGS_keepalive_time);
   options.keepalive_timeout = absl::GetFlag(FLAGS_keepalive_timeout);
   options.stall_limit = absl::GetFlag(FLAGS_stall_limit);

@@ -40,12 +40,21 @@ absl::Status Text(const ServedModel& model,
   return absl::OkStatus();
 }
 
+// What became of a call that was answered, if its answer can be sent.
+template <typename Response>
+absl::Status FitAnswer(const absl::Status& answered, const Response& response,
+                       const Admission& admission) {
+  return answered.ok() ? admission.CheckAnswerSize(response.ByteSizeLong())
+                       : answered;
+}
+
 }  // namespace
 
-InferenceService::InferenceService(Admission* admission)
+InferenceService::InferenceService(Admission* admission,
+                                   absl::Duration stall_limit)
     : admission_(admission),
       state_(&admission->state()),
-      options_{.logger = admission->logger()} {
+      options_{.stall_limit = stall_limit, .logger = admission->logger()} {
   // In the order of the proto.
   TakeMalformed(0, "Generate", &InferenceService::Generate);
   TakeMalformed(1, "Score", &InferenceService::Score);
@@ -77,8 +86,8 @@ grpc::ServerWriteReactor<v1::GenerateResponse>* InferenceService::Generate(
 grpc::ServerUnaryReactor* InferenceService::Score(
     grpc::CallbackServerContext* context, const v1::ScoreRequest* message,
     v1::ScoreResponse* response) {
-  const auto call = ScoreCall::Create(context, response, &options_.logger,
-                                      StartLog("Score", ""));
+  const auto call =
+      ScoreCall::Create(context, response, admission_, StartLog("Score", ""));
   admission_->Begin<v1::ScoreRequest>(context, DeadlineOf(*context), message,
                                       call);
   return call.get();
@@ -91,9 +100,11 @@ grpc::ServerUnaryReactor* InferenceService::Tokenize(
   if (!model.ok()) return Answer(context, model.status());
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   admission_->RunText(
-      context, TextBytes(*message), [=](const absl::Status& in_time) {
+      context, TextBytes(*message), [=, this](const absl::Status& in_time) {
         reactor->Finish(ToFinalStatus(
-            in_time.ok() ? Tokens(**model, *message, response) : in_time,
+            in_time.ok() ? FitAnswer(Tokens(**model, *message, response),
+                                     *response, *admission_)
+                         : in_time,
             context));
       });
   return reactor;
@@ -106,9 +117,12 @@ grpc::ServerUnaryReactor* InferenceService::Detokenize(
   if (!model.ok()) return Answer(context, model.status());
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   admission_->RunText(
-      context, message->token_ids_size(), [=](const absl::Status& in_time) {
+      context, message->token_ids_size(),
+      [=, this](const absl::Status& in_time) {
         reactor->Finish(ToFinalStatus(
-            in_time.ok() ? Text(**model, *message, response) : in_time,
+            in_time.ok() ? FitAnswer(Text(**model, *message, response),
+                                     *response, *admission_)
+                         : in_time,
             context));
       });
   return reactor;

@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "absl/time/time.h"
 #include "proto/strata.grpc.pb.h"
 #include "server/admission.h"
 #include "server/live_streams.h"
@@ -16,8 +17,10 @@ namespace strata {
 // engine must be alive until that is shut down.
 class InferenceService final : public v1::Inference::CallbackService {
  public:
-  // `admission` outlives this.
-  explicit InferenceService(Admission* admission);
+  // `admission` outlives this.  A reader that takes nothing for `stall_limit` is
+  // cancelled.
+  explicit InferenceService(Admission* admission,
+                            absl::Duration stall_limit = absl::Seconds(60));
 
   grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(
       grpc::CallbackServerContext* context,

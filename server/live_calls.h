@@ -10,21 +10,22 @@ namespace strata {
 // Counts the calls that are not over.  Thread-safe.
 class LiveCalls {
  public:
-  void Add() {
+  // Returns how many there are then.
+  int Add() {
     absl::MutexLock lock(&mu_);
-    ++count_;
+    return ++count_;
   }
   void Remove() {
     absl::MutexLock lock(&mu_);
     --count_;
   }
-  // Returns when there is none, or after `limit`.
-  void WaitForNone(absl::Duration limit) {
+  // Returns when there is none; false if there is one after `limit`.
+  bool WaitForNone(absl::Duration limit) {
     const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
       return count_ == 0;
     };
     absl::MutexLock lock(&mu_);
-    mu_.AwaitWithTimeout(absl::Condition(&none), limit);
+    return mu_.AwaitWithTimeout(absl::Condition(&none), limit);
   }
 
  private:

@@ -78,7 +78,10 @@ class Faces {
       : options_(options),
         logger_(logger),
         admission_(&state_,
-                   [logger](const RequestLog& log) { LogRequest(log, logger); }),
+                   [logger](const RequestLog& log) { LogRequest(log, logger); },
+                   {.max_calls = options.MaxLiveCalls(),
+                    .max_answer_bytes =
+                        static_cast<size_t>(options.MaxMessageBytes())}),
         inference_(&admission_),
         kserve_(&admission_),
         admin_(&state_, options.admin_key_file.empty()
@@ -94,7 +97,7 @@ class Faces {
     auto grpc = GrpcServer::Start(
         {.host = options_.host,
          .port = options_.grpc_port,
-         .max_message_bytes = options_.max_message_mib << 20,
+         .max_message_bytes = options_.MaxMessageBytes(),
          .max_streams = options_.MaxConcurrentStreams(),
          .keepalive_time = options_.keepalive_time,
          .keepalive_timeout = options_.keepalive_timeout,

@@ -55,6 +55,13 @@ std::string LastPart(const std::string& path) {
   return std::string(whole.substr(whole.rfind('/') + 1));
 }
 
+int MoreThanRunAndWait(const ServerOptions& options) {
+  const int64_t max_live =
+      int64_t{options.max_sequences} + options.max_queued_requests;
+  return static_cast<int>(
+      std::min<int64_t>(2 * max_live + 256, std::numeric_limits<int>::max()));
+}
+
 // Of files that only make sense together.
 absl::Status CheckSecurity(const ServerOptions& options) {
   if (options.tls_cert.empty() != options.tls_key.empty()) {
@@ -124,6 +131,7 @@ absl::Status ServerOptions::Validate() const {
       CheckRange("max_message_mib", max_message_mib, 1, 2047));
   STRATA_RETURN_IF_ERROR(
       CheckRange("max_concurrent_streams", max_concurrent_streams, 0, kAny));
+  STRATA_RETURN_IF_ERROR(CheckRange("max_live_calls", max_live_calls, 0, kAny));
   STRATA_RETURN_IF_ERROR(CheckPeriod("keepalive_time", keepalive_time));
   STRATA_RETURN_IF_ERROR(CheckPeriod("keepalive_timeout", keepalive_timeout));
   STRATA_RETURN_IF_ERROR(CheckPeriod("stall_limit", stall_limit));
@@ -136,10 +144,12 @@ absl::Status ServerOptions::Validate() const {
 }
 
 int ServerOptions::MaxConcurrentStreams() const {
-  if (max_concurrent_streams > 0) return max_concurrent_streams;
-  const int64_t max_live = int64_t{max_sequences} + max_queued_requests;
-  return static_cast<int>(
-      std::min<int64_t>(2 * max_live + 256, std::numeric_limits<int>::max()));
+  return max_concurrent_streams > 0 ? max_concurrent_streams
+                                    : MoreThanRunAndWait(*this);
+}
+
+int ServerOptions::MaxLiveCalls() const {
+  return max_live_calls > 0 ? max_live_calls : MoreThanRunAndWait(*this);
 }
 
 std::string ServerOptions::ModelName() const {

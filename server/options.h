@@ -38,6 +38,7 @@ struct ServerOptions {
   int max_queued_requests = 256;
   int max_message_mib = 64;
   int max_concurrent_streams = 0;  // 0: more than can run and wait
+  int max_live_calls = 0;          // 0: more than can run and wait
   absl::Duration keepalive_time = absl::Seconds(60);
   absl::Duration keepalive_timeout = absl::Seconds(20);
   absl::Duration stall_limit = absl::Seconds(30);
@@ -56,8 +57,11 @@ struct ServerOptions {
 
   // INVALID_ARGUMENT naming the flag, its value and what is allowed.
   absl::Status Validate() const;
+  int MaxMessageBytes() const { return max_message_mib << 20; }
   // --max_concurrent_streams, or so many that the queue's limit is met first.
   int MaxConcurrentStreams() const;
+  // --max_live_calls, or the same.
+  int MaxLiveCalls() const;
 
   // --served_model_name, or the last part of --model without .gguf and, after a
   // +, that of --adapter.

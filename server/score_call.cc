@@ -9,19 +9,19 @@ namespace strata {
 
 std::shared_ptr<ScoreCall> ScoreCall::Create(
     grpc::CallbackServerContext* context, v1::ScoreResponse* response,
-    const RequestLogger* logger, RequestLog log) {
+    const Admission* admission, RequestLog log) {
   std::shared_ptr<ScoreCall> call(
-      new ScoreCall(context, response, logger, std::move(log)));
+      new ScoreCall(context, response, admission, std::move(log)));
   call->grpc_reference_ = call;
   return call;
 }
 
 ScoreCall::ScoreCall(grpc::CallbackServerContext* context,
-                     v1::ScoreResponse* response, const RequestLogger* logger,
+                     v1::ScoreResponse* response, const Admission* admission,
                      RequestLog log)
     : context_(context),
       response_(response),
-      logger_(logger),
+      admission_(admission),
       arrival_(absl::Now()),
       log_(std::move(log)) {}
 
@@ -57,7 +57,9 @@ void ScoreCall::OnDelta(SequenceDelta delta) {
 }
 
 void ScoreCall::OnEnd(absl::Status status) {
-  log_.status = std::move(status);
+  log_.status = status.ok()
+                    ? admission_->CheckAnswerSize(response_->ByteSizeLong())
+                    : std::move(status);
   {
     absl::MutexLock lock(&mu_);
     is_ended_ = true;
@@ -68,13 +70,12 @@ void ScoreCall::OnEnd(absl::Status status) {
 
 void ScoreCall::OnDone() {
   const std::shared_ptr<ScoreCall> last = std::move(grpc_reference_);
-  if (!*logger_) return;
   {
     absl::MutexLock lock(&mu_);
     log_.id = id_;
   }
   log_.total = absl::Now() - arrival_;
-  (*logger_)(log_);
+  admission_->logger()(log_);
 }
 
 }  // namespace strata

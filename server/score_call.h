@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/strata.pb.h"
+#include "server/admission.h"
 #include "server/cancel_relay.h"
 #include "server/engine_call.h"
 #include "server/request_log.h"
@@ -23,10 +24,10 @@ namespace strata {
 // by gRPC until OnDone and by the engine until OnEnd, whichever is later.
 class ScoreCall final : public grpc::ServerUnaryReactor, public EngineCall {
  public:
-  // `logger` outlives the call.
+  // `admission` outlives the call.
   static std::shared_ptr<ScoreCall> Create(grpc::CallbackServerContext* context,
                                            v1::ScoreResponse* response,
-                                           const RequestLogger* logger,
+                                           const Admission* admission,
                                            RequestLog log);
 
   void Admit(const Request& request) override;
@@ -37,7 +38,7 @@ class ScoreCall final : public grpc::ServerUnaryReactor, public EngineCall {
 
  private:
   ScoreCall(grpc::CallbackServerContext* context, v1::ScoreResponse* response,
-            const RequestLogger* logger, RequestLog log);
+            const Admission* admission, RequestLog log);
 
   void OnCancel() override { cancel_.Cancel(); }
   void OnDone() override;
@@ -45,7 +46,7 @@ class ScoreCall final : public grpc::ServerUnaryReactor, public EngineCall {
   // These two are gRPC's, valid until OnDone.
   grpc::CallbackServerContext* const context_;
   v1::ScoreResponse* const response_;
-  const RequestLogger* const logger_;
+  const Admission* const admission_;
   const absl::Time arrival_;
   CancelRelay cancel_;
   std::shared_ptr<ScoreCall> grpc_reference_;  // until OnDone

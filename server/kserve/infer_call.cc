@@ -73,8 +73,7 @@ void InferCall::OnDelta(SequenceDelta delta) {
 }
 
 void InferCall::OnEnd(absl::Status status) {
-  log_.status = std::move(status);
-  if (log_.status.ok()) Answer();
+  log_.status = status.ok() ? Answer() : std::move(status);
   {
     absl::MutexLock lock(&mu_);
     is_ended_ = true;
@@ -83,12 +82,13 @@ void InferCall::OnEnd(absl::Status status) {
   Close();
 }
 
-void InferCall::Answer() {
+absl::Status InferCall::Answer() {
   const ServedModel& model = *parts_.admission->state().model();
   NameResponse(model.name, message_->id(), response_);
   AddOutputs(request_, answer_.Take(), answer_.num_input_tokens(),
              request_.echoes_input ? request_.generate.text() : "",
              model.tokenizer, response_);
+  return parts_.admission->CheckAnswerSize(response_->ByteSizeLong());
 }
 
 // A client that has its answer finds it in the statistics.

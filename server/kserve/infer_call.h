@@ -47,7 +47,8 @@ class InferCall final : public grpc::ServerUnaryReactor, public EngineCall {
             inference::ModelInferResponse* response, const Parts& parts);
 
   absl::Status Parse();
-  void Answer();
+  // OUT_OF_RANGE: the answer is too large.
+  absl::Status Answer();
   void Close();
   void OnCancel() override { cancel_.Cancel(); }
   void OnDone() override;

@@ -59,7 +59,7 @@ class InferStream::Infer final : public EngineCall,
 
   absl::Status Parse(bool is_valid);
   bool HasOutputs() const {
-    return answer_.has_news() &&
+    return answer_.has_news() && !is_too_large_ &&
            (request_.is_streamed || (is_ended_ && log_.status.ok()));
   }
   bool WantsEnd() const {
@@ -67,6 +67,9 @@ class InferStream::Infer final : public EngineCall,
   }
   bool HasNews() const { return HasOutputs() || WantsEnd(); }
   News Take();
+  // What was taken cannot be sent: tells this instead, whatever the engine says
+  // later.
+  void Overflow(const absl::Status& status);
   void Log(RequestLog log) const;
 
   const std::shared_ptr<InferStream> stream_;
@@ -80,6 +83,7 @@ class InferStream::Infer final : public EngineCall,
   bool is_submitted_ = false;
   bool is_ended_ = false;
   bool is_queued_ = false;
+  bool is_too_large_ = false;
   bool is_final_told_ = false;  // a response was, or is, written as the last
 };
 
@@ -129,10 +133,16 @@ void InferStream::Infer::OnDelta(SequenceDelta delta) {
 
 void InferStream::Infer::OnEnd(absl::Status status) {
   stream_->Advance([&] {
-    log_.status = std::move(status);
+    if (!is_too_large_) log_.status = std::move(status);
     is_ended_ = true;
     stream_->Update(shared_from_this());
   });
+}
+
+void InferStream::Infer::Overflow(const absl::Status& status) {
+  log_.status = status;
+  is_too_large_ = true;
+  is_final_told_ = false;
 }
 
 InferStream::News InferStream::Infer::Take() {
@@ -265,7 +275,13 @@ void InferStream::Advance(Change change) {
   if (reads) StartRead(&received_);
   if (news.has_value()) {
     news->Write(&response_);
-    StartWrite(&response_);
+    const absl::Status fits =
+        parts_.admission->CheckAnswerSize(response_.ByteSizeLong());
+    if (fits.ok()) {
+      StartWrite(&response_);
+    } else {
+      EndTooLarge(news->infer, fits);
+    }
   } else if (fails) {
     CancelAll();
     Unpin();
@@ -277,6 +293,16 @@ void InferStream::Advance(Change change) {
 // No lambda of Advance itself: it would instantiate Advance without end.
 void InferStream::Unpin() {
   Advance([this] { is_pinned_ = false; });
+}
+
+void InferStream::EndTooLarge(const std::shared_ptr<Infer>& infer,
+                              const absl::Status& status) {
+  infer->Cancel();
+  Advance([&] {
+    infer->Overflow(status);
+    writing_ = nullptr;
+    Update(infer);
+  });
 }
 
 void InferStream::OnReadDone(bool ok) {

@@ -73,6 +73,9 @@ class InferStream final
   template <typename Change>
   void Advance(Change change);
   void Unpin();
+  // Its response cannot be sent: an error ends the request in its place.
+  void EndTooLarge(const std::shared_ptr<Infer>& infer,
+                   const absl::Status& status);
   // The request has changed: queues it, or forgets it if it is over.
   void Update(const std::shared_ptr<Infer>& infer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

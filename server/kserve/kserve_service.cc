@@ -22,8 +22,9 @@ constexpr const char* kExtensions[] = {
 
 }  // namespace
 
-KServeService::KServeService(Admission* admission)
-    : admission_(admission), state_(&admission->state()) {
+KServeService::KServeService(Admission* admission,
+                             const InferStream::Options& options)
+    : admission_(admission), state_(&admission->state()), options_(options) {
   // In the order of the proto.
   TakeMalformed(0, "ServerLive", &KServeService::ServerLive);
   TakeMalformed(1, "ServerReady", &KServeService::ServerReady);
@@ -179,7 +180,7 @@ grpc::ServerUnaryReactor* KServeService::ModelInfer(
 KServeService::Stream* KServeService::BeginStream(
     grpc::CallbackServerContext* context) {
   const auto stream =
-      InferStream::Create(context, {}, {admission_, &statistics_});
+      InferStream::Create(context, options_, {admission_, &statistics_});
   streams_.Add(stream);
   stream->Begin();
   return stream.get();

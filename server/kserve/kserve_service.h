@@ -24,7 +24,8 @@ class KServeService final
     : public inference::GRPCInferenceService::CallbackService {
  public:
   // `admission` outlives this.
-  explicit KServeService(Admission* admission);
+  explicit KServeService(Admission* admission,
+                         const InferStream::Options& options = {});
 
   grpc::ServerUnaryReactor* ServerLive(
       grpc::CallbackServerContext* context,
@@ -82,6 +83,7 @@ class KServeService final
 
   Admission* const admission_;
   const ServingState* const state_;
+  const InferStream::Options options_;
   InferStatistics statistics_;
   LiveStreams streams_;
 };

@@ -99,10 +99,13 @@ TEST(OptionsTest, StreamsAreMoreThanCanRunAndWait) {
   options.max_sequences = 10;
   options.max_queued_requests = 100;
   EXPECT_EQ(options.MaxConcurrentStreams(), 2 * 110 + 256);
+  EXPECT_EQ(options.MaxLiveCalls(), 2 * 110 + 256);
   options.max_queued_requests = std::numeric_limits<int>::max();
   EXPECT_EQ(options.MaxConcurrentStreams(), std::numeric_limits<int>::max());
   options.max_concurrent_streams = 1;
   EXPECT_EQ(options.MaxConcurrentStreams(), 1);
+  options.max_live_calls = 2;
+  EXPECT_EQ(options.MaxLiveCalls(), 2);
 }
 
 TEST(OptionsTest, TimesHaveBounds) {

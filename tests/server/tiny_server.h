@@ -30,8 +30,13 @@ struct Generated {
 // A server of a tiny model on a port of its own, and a client of it.
 class TinyServer {
  public:
-  explicit TinyServer(const TinyEngine::Options& options = {})
-      : served(options) {
+  explicit TinyServer(const TinyEngine::Options& options = {},
+                      const AdmissionLimits& limits = {},
+                      absl::Duration stall_limit = absl::Seconds(60))
+      : served(options),
+        admission_(
+            &state, [this](const RequestLog& log) { Log(log); }, limits),
+        inference_(&admission_, stall_limit) {
     int port = 0;
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
@@ -39,8 +44,8 @@ class TinyServer {
     builder.RegisterService(&inference_);
     builder.RegisterService(&admin_);
     server_ = builder.BuildAndStart();
-    channel = grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
-                                  grpc::InsecureChannelCredentials());
+    address = "127.0.0.1:" + std::to_string(port);
+    channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
     inference = v1::Inference::NewStub(channel);
     admin = v1::Admin::NewStub(channel);
     state.Publish(&served.model);
@@ -105,6 +110,11 @@ class TinyServer {
     }
   }
 
+  // False if calls live after `limit`.
+  bool WaitForCalls(absl::Duration limit) {
+    return admission_.WaitForCalls(limit);
+  }
+
   // The logs of `count` calls, once they are there.
   std::vector<RequestLog> Logs(size_t count) {
     absl::MutexLock lock(&mu_);
@@ -117,6 +127,7 @@ class TinyServer {
 
   ServedTinyModel served;
   ServingState state;
+  std::string address;
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::Inference::Stub> inference;
   std::unique_ptr<v1::Admin::Stub> admin;
@@ -129,8 +140,8 @@ class TinyServer {
 
   absl::Mutex mu_;
   std::vector<RequestLog> logs_ ABSL_GUARDED_BY(mu_);
-  Admission admission_{&state, [this](const RequestLog& log) { Log(log); }};
-  InferenceService inference_{&admission_};
+  Admission admission_;
+  InferenceService inference_;
   AdminService admin_{&state, AdminService::Callers::kAll};
   std::unique_ptr<grpc::Server> server_;
 };

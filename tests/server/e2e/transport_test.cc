@@ -12,6 +12,7 @@
 #include "tests/server/e2e/client.h"
 #include "tests/server/e2e/raw_http2.h"
 #include "tests/server/e2e/server_process.h"
+#include "tests/server/e2e/text_model.h"
 #include "tests/server/e2e/zero_model.h"
 
 namespace strata {
@@ -44,6 +45,49 @@ TEST(TransportTest, MessagesMayBeAsLargeAsTheLimitAndNoLarger) {
   EXPECT_EQ(above.error_code(), StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(above.error_message(), HasSubstr("(1048577 vs. 1048576)"));
   EXPECT_EQ(call(kLimit).error_code(), StatusCode::FAILED_PRECONDITION);
+}
+
+TEST(TransportTest, AnswersMayBeAsLargeAsTheLimitAndNoLarger) {
+  ServerProcess server(
+      {"--model=" + WriteTextModel("answers"), "--max_message_mib=1"});
+  ASSERT_TRUE(server.WaitUntilListening()) << server.Log();
+  Client client(server.grpc_address());
+  constexpr size_t kLimit = 1 << 20;
+  constexpr size_t kHead = 4;  // the tag and the length of the text
+  const auto detokenize = [&](const v1::DetokenizeRequest& request,
+                              v1::DetokenizeResponse* response) {
+    grpc::ClientContext context;
+    return client.inference().Detokenize(&context, request, response);
+  };
+  // Ids of one byte each, and ids of longer texts, so that the request is
+  // smaller than its answer.
+  v1::TokenizeRequest tokenize;
+  tokenize.set_text("a the");
+  grpc::ClientContext context;
+  v1::TokenizeResponse ids;
+  ASSERT_TRUE(client.inference().Tokenize(&context, tokenize, &ids).ok());
+  ASSERT_EQ(ids.token_ids_size(), 2);
+  const auto call = [&](size_t bytes) {
+    constexpr size_t kWordBytes = 4;  // " the"
+    v1::DetokenizeRequest request;
+    for (size_t i = 0; i < (bytes - kHead) / kWordBytes; ++i) {
+      request.add_token_ids(ids.token_ids(1));
+    }
+    for (size_t i = 0; i < (bytes - kHead) % kWordBytes; ++i) {
+      request.add_token_ids(ids.token_ids(0));
+    }
+    v1::DetokenizeResponse response;
+    const grpc::Status status = detokenize(request, &response);
+    EXPECT_EQ(response.ByteSizeLong(), status.ok() ? bytes : 0);
+    return status;
+  };
+  EXPECT_TRUE(call(kLimit).ok());
+  const grpc::Status above = call(kLimit + 1);
+  EXPECT_EQ(above.error_code(), StatusCode::OUT_OF_RANGE);
+  EXPECT_EQ(above.error_message(),
+            "the answer has 1048577 bytes, a message at most 1048576 "
+            "(--max_message_mib): ask for less at once");
+  EXPECT_TRUE(call(kLimit).ok());
 }
 
 TEST(TransportTest, MoreStreamsThanAllowedWaitOnTheirConnection) {
