@@ -17,8 +17,8 @@ namespace strata {
 // engine must be alive until that is shut down.
 class InferenceService final : public v1::Inference::CallbackService {
  public:
-  // `admission` outlives this.  A reader that takes nothing for `stall_limit` is
-  // cancelled.
+  // `admission` outlives this.  A reader that takes nothing for `stall_limit`
+  // is cancelled.
   explicit InferenceService(Admission* admission,
                             absl::Duration stall_limit = absl::Seconds(60));
 
