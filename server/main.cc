@@ -29,6 +29,7 @@
 #include "server/options.h"
 #include "server/serving_state.h"
 #include "server/stop_signal.h"
+#include "server/vllm/vllm_service.h"
 
 namespace strata {
 namespace {
@@ -84,6 +85,8 @@ class Faces {
                         static_cast<size_t>(options.MaxMessageBytes())}),
         inference_(&admission_),
         kserve_(&admission_),
+        vllm_(&admission_, {.model_path = options.model,
+                            .max_sequences = options.max_sequences}),
         admin_(&state_, options.admin_key_file.empty()
                             ? AdminService::Callers::kOnThisHost
                             : AdminService::Callers::kAll),
@@ -103,7 +106,7 @@ class Faces {
          .keepalive_timeout = options_.keepalive_timeout,
          .reflection = options_.reflection != "off",
          .credentials = security_->credentials()},
-        {&inference_, &kserve_, &admin_, &health_});
+        {&inference_, &kserve_, &vllm_, &admin_, &health_});
     if (!grpc.ok()) return grpc.status();
     grpc_ = *std::move(grpc);
     auto http = HttpServer::Start(
@@ -154,6 +157,7 @@ class Faces {
   Admission admission_;
   InferenceService inference_;
   kserve::KServeService kserve_;
+  vllm::VllmService vllm_;
   AdminService admin_;
   HealthService health_;
   std::unique_ptr<PortSecurity> security_;

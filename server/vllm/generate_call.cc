@@ -1,0 +1,219 @@
+#include "server/vllm/generate_call.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "base/check.h"
+#include "server/grpc_status.h"
+#include "server/vllm/request_metadata.h"
+
+namespace strata::vllm {
+
+using ::vllm::grpc::engine::GenerateRequest;
+
+std::shared_ptr<GenerateCall> GenerateCall::Create(
+    grpc::CallbackServerContext* context, Admission* admission,
+    const Options& options) {
+  std::shared_ptr<GenerateCall> call(
+      new GenerateCall(context, admission, options));
+  call->grpc_reference_ = call;
+  return call;
+}
+
+GenerateCall::GenerateCall(grpc::CallbackServerContext* context,
+                           Admission* admission, const Options& options)
+    : context_(context),
+      admission_(admission),
+      options_(options),
+      arrival_(absl::Now()) {}
+
+absl::Status GenerateCall::Parse(const GenerateRequest& message) {
+  STRATA_ASSIGN_OR_RETURN(const RequestMetadata metadata,
+                          ReadMetadata(context_->client_metadata()));
+  STRATA_ASSIGN_OR_RETURN(request_, ToEngineRequest(message, metadata));
+  const ServedModel* model = admission_->state().model();
+  if (model == nullptr) return absl::OkStatus();  // Admission says so
+  return CheckStrategy(*model->strategies, request_.generate.strategy());
+}
+
+void GenerateCall::Begin(const GenerateRequest& message) {
+  const absl::Status parsed = Parse(message);
+  const auto& num_prompt_logprobs = request_.num_prompt_logprobs;
+  if (num_prompt_logprobs.has_value()) {
+    score_ = std::make_shared<PromptScore>(admission_, *num_prompt_logprobs);
+  }
+  {
+    absl::MutexLock lock(&mu_);
+    log_ = StartLog("vllm.Generate", request_.generate.request_id());
+    answer_ = GenerateAnswer(
+        {.is_streamed = request_.is_streamed,
+         .has_prompt_logprobs = num_prompt_logprobs.has_value()});
+  }
+  if (!parsed.ok()) {
+    admission_->Refuse(parsed, shared_from_this());
+    return;
+  }
+  admission_->Begin<v1::GenerateRequest>(
+      context_, DeadlineOf(*context_), &request_.generate, shared_from_this());
+}
+
+void GenerateCall::Admit(const Request& request) {
+  const ServedModel& model = *admission_->state().model();
+  absl::MutexLock lock(&mu_);
+  Describe(request, &log_);
+  answer_.Admit(request, model.engine->eos_ids());
+  strategy_ = request.strategy.canonical();
+  is_scoring_ = score_ != nullptr;
+}
+
+template <typename Change>
+void GenerateCall::Advance(Change change) {
+  mu_.Lock();
+  change();
+  // OnWriteDone and CancelIfStalled come back here.
+  if (is_writing_ || is_pinned_) {
+    mu_.Unlock();
+    return;
+  }
+  if (!is_broken_ && answer_.HasNews()) {
+    is_writing_ = true;
+    write_began_ = absl::Now();
+    answer_.Take(&response_);
+    mu_.Unlock();
+    const absl::Status fits =
+        admission_->CheckAnswerSize(response_.ByteSizeLong());
+    if (fits.ok()) {
+      StartWrite(&response_);
+    } else {
+      EndTooLarge(fits);
+    }
+    return;
+  }
+  if (!status_.has_value() || is_scoring_) {
+    mu_.Unlock();
+    return;
+  }
+  log_.status = failure_.ok() ? *status_ : failure_;
+  status_.reset();
+  const grpc::Status status = ToFinalStatus(log_.status, context_);
+  mu_.Unlock();
+  Finish(status);
+}
+
+// Not a lambda of Advance itself: that would instantiate Advance without end.
+void GenerateCall::EndTooLarge(const absl::Status& status) {
+  OnCancel();
+  Advance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    is_writing_ = false;
+    Fail(status);
+  });
+}
+
+void GenerateCall::Fail(absl::Status status) {
+  failure_ = std::move(status);
+  is_broken_ = true;
+}
+
+void GenerateCall::OnceSubmitted(RequestId id,
+                                 std::function<void()> ask_to_cancel) {
+  cancel_.Connect(std::move(ask_to_cancel));
+  if (id != 0 && score_ != nullptr) BeginScore();
+  // Last: `this` may be gone afterwards.
+  Advance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    log_.id = id;
+    is_pinned_ = false;
+  });
+}
+
+void GenerateCall::BeginScore() {
+  std::vector<int32_t> prompt;
+  std::string strategy;
+  {
+    absl::MutexLock lock(&mu_);
+    prompt = answer_.prompt();
+    strategy = strategy_;
+  }
+  score_->Begin(context_, prompt, strategy,
+                [self = shared_from_this()](
+                    absl::Status status, std::vector<SampledToken> logprobs) {
+                  self->OnPromptScored(std::move(status), std::move(logprobs));
+                });
+}
+
+void GenerateCall::OnPromptScored(absl::Status status,
+                                  std::vector<SampledToken> logprobs) {
+  if (!status.ok()) cancel_.Cancel();
+  Advance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    is_scoring_ = false;
+    if (status.ok()) {
+      answer_.SetPromptLogprobs(std::move(logprobs));
+      return;
+    }
+    answer_.SetPromptLogprobs(std::nullopt);
+    // Else the scoring was cancelled because of what the engine says itself.
+    if (answer_.is_aborted() || status_.has_value()) return;
+    Fail(std::move(status));
+  });
+}
+
+void GenerateCall::CancelScore() {
+  if (score_ != nullptr) score_->Cancel();
+}
+
+void GenerateCall::OnDelta(SequenceDelta delta) {
+  if (delta.end.has_value() && delta.end->reason == FinishReason::kAborted) {
+    CancelScore();
+  }
+  Advance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    log_.generated_tokens += static_cast<int>(delta.tokens.size());
+    if (delta.end.has_value()) AddUsage(delta.end->usage, &log_);
+    if (!is_broken_) answer_.Add(std::move(delta));
+  });
+}
+
+void GenerateCall::OnEnd(absl::Status status) {
+  if (!status.ok()) CancelScore();
+  Advance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    status_ = std::move(status);
+  });
+}
+
+void GenerateCall::OnWriteDone(bool ok) {
+  Advance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    is_writing_ = false;
+    is_broken_ = is_broken_ || !ok;
+  });
+}
+
+void GenerateCall::CancelIfStalled(absl::Time now) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (!is_writing_ || is_pinned_ ||
+        now - write_began_ < options_.stall_limit) {
+      return;
+    }
+    is_pinned_ = true;  // until TryCancel is over
+  }
+  // May call OnWriteDone and OnCancel on this thread: not under the lock.
+  context_->TryCancel();
+  Advance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { is_pinned_ = false; });
+}
+
+void GenerateCall::OnCancel() {
+  cancel_.Cancel();
+  CancelScore();
+}
+
+void GenerateCall::OnDone() {
+  const std::shared_ptr<GenerateCall> last = std::move(grpc_reference_);
+  RequestLog log;
+  {
+    absl::MutexLock lock(&mu_);
+    log = log_;
+  }
+  log.total = absl::Now() - arrival_;
+  admission_->logger()(log);
+}
+
+}  // namespace strata::vllm
