@@ -7,7 +7,7 @@ a time, and no logits are kept.
 
 import torch
 
-ROWS_AT_ONCE = 128
+ROWS_AT_ONCE = 64
 
 
 class HeadLoss(torch.autograd.Function):
@@ -71,15 +71,19 @@ def _compute_type(tensor):
 
 def _loss_and_grad(logits, teacher_logits, labels, distill_weight):
     """Sum of the rows' losses, and its gradient by `logits` [rows, vocab]."""
-    log_p = torch.log_softmax(logits.float(), -1)
+    log_p = logits.float()
+    log_p -= log_p.logsumexp(-1, keepdim=True)
     index = labels[:, None]
     loss = -(1 - distill_weight) * log_p.gather(1, index).sum()
     grad = log_p.exp()
     if teacher_logits is not None:
-        log_q = torch.log_softmax(teacher_logits.float(), -1)
+        log_q = teacher_logits.float()
+        log_q -= log_q.logsumexp(-1, keepdim=True)
         q = log_q.exp()
         grad.sub_(q, alpha=distill_weight)
-        loss += distill_weight * q.mul_(log_q.sub_(log_p)).sum()
+        loss += distill_weight * torch.dot(
+            q.view(-1), log_q.sub_(log_p).view(-1)
+        )
     grad.scatter_add_(
         1, index, torch.full_like(index, distill_weight - 1, dtype=grad.dtype)
     )

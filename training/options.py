@@ -26,6 +26,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
             parser.error(f"--{name} is at least 1")
     if options.sequence_length < 2:
         parser.error("--sequence_length is at least 2")
+    if not 0 <= options.until <= options.steps:
+        parser.error(f"--until is from 1 to --steps={options.steps}")
     if options.lora_rank < 0:
         parser.error("--lora_rank is 0 or above")
     if options.method in ("cla", "rdcla") and not options.strategy:
@@ -164,6 +166,13 @@ def _add_run(parser):
         type=int,
         default=100,
         help="steps between checkpoints in OUT/checkpoint",
+    )
+    group.add_argument(
+        "--until",
+        type=int,
+        default=0,
+        help="stop after this step with a checkpoint, for time limits and\n"
+        "for other --data from there on with --resume",
     )
     group.add_argument(
         "--resume", action="store_true", help="go on from OUT/checkpoint"

@@ -56,10 +56,11 @@ class Trainer:
         }
         self._prepare()
         self._metrics = Metrics(options.out, self._is_main)
+        self._end = options.until or options.steps
         self._stopping = False
 
     def run(self):
-        """Trains, writes metrics.jsonl, exports to --out.
+        """Trains, writes metrics.jsonl, exports to --out (not with --until).
 
         Raises Interrupted after the step in which a signal came; --resume goes
         on from there.
@@ -83,7 +84,7 @@ class Trainer:
             disable=not self._is_main,
             mininterval=5,
         ) as bar:
-            for step in range(first, self._options.steps):
+            for step in range(first, self._end):
                 loss = self._one_step(step)
                 self._agree_to_stop()
                 bar.set_postfix(loss=f"{loss:.3f}")
@@ -98,6 +99,8 @@ class Trainer:
                 self._after(step + 1)
                 if self._stopping:
                     raise Interrupted
+        if self._end < self._options.steps:
+            return
         state = {
             name: sharding.whole(tensor)
             for name, tensor in self._plain.state_dict().items()
@@ -224,7 +227,7 @@ class Trainer:
 
     def _after(self, done):
         options = self._options
-        last = done == options.steps
+        last = done == self._end
         if last or self._stopping or done % options.save_every == 0:
             checkpoint.save(
                 options.out, self._plain, self._optimizer, done, self._is_main

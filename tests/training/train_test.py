@@ -128,6 +128,14 @@ class TrainTest(unittest.TestCase):
         for name, tensor in want.items():
             torch.testing.assert_close(got[name], tensor, rtol=0, atol=0)
 
+    def test_until_and_resume_equal_the_whole(self):
+        flags = {"steps": 6, "method": "rcla", "lora_rank": 2}
+        whole = self.run_ok("uninterrupted", **flags)
+        out = self.run_ok("halves", until=4, **flags)
+        self.assertFalse((out / "adapter_config.json").exists())
+        self.run_ok("halves", resume=True, **flags)
+        self.assertEqual(losses(out)[6], losses(whole)[6])
+
     def test_two_processes_equal_one_with_their_windows(self):
         one = losses(self.run_ok("one", steps=3, batch_windows=4))
         two = self.work / "two"
@@ -228,6 +236,7 @@ class TrainTest(unittest.TestCase):
                 ({"model": self.work / "none"}, "no such file"),
                 ({"model": bare}, "tokenizer"),
                 ({"model": self.work / "empty.txt"}, "empty.txt"),
+                ({"until": 1001}, "--until"),
                 ({"resume": True}, "--resume")):
             with self.subTest(flags=flags):
                 status, errors = train(*self.flags("bad", **flags))
