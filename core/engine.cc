@@ -133,8 +133,8 @@ void Engine::Accept(std::unique_ptr<LiveRequest> accepted) {
   }
   Refuse(*table_.Remove(live),
          absl::ResourceExhaustedError(absl::StrCat(
-             "the queue is full: ", options_.max_queued_requests,
-             " requests are waiting (--max_queued_requests); try again later")),
+             "the queue is full: --max_queued_requests=",
+             options_.max_queued_requests, " may wait; try again later")),
          Metrics::Rejection::kQueueFull);
 }
 

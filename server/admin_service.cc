@@ -19,6 +19,10 @@
 namespace strata {
 namespace {
 
+constexpr std::string_view kSwitch = "SwitchStrategy";
+constexpr std::string_view kPolicy = "SetPolicy";
+constexpr size_t kMaxChangeBytes = 512;
+
 absl::StatusOr<SharingStrategy> ResolveSpec(
     const StrategyRegistry& registry,
     const v1::SwitchStrategyRequest& message) {
@@ -57,12 +61,32 @@ absl::Status CheckStrategies(const StrategyRegistry& registry,
 
 }  // namespace
 
-AdminService::AdminService(const ServingState* state, Callers callers)
-    : state_(state), callers_(callers) {
+AdminService::AdminService(const ServingState* state, Callers callers,
+                           AdminLogger logger)
+    : state_(state), callers_(callers), logger_(std::move(logger)) {
   MarkMethodCallback(
       0, NewHandler(this, &AdminService::SwitchStrategy, MalformedMessage));
   MarkMethodCallback(
       1, NewHandler(this, &AdminService::SetPolicy, MalformedMessage));
+}
+
+void AdminService::Log(const grpc::CallbackServerContext& context,
+                       std::string_view method,
+                       const google::protobuf::Message& message,
+                       const absl::Status& status) const {
+  if (!logger_) return;
+  logger_({.method = method,
+           .peer = context.peer(),
+           .change = message.ShortDebugString().substr(0, kMaxChangeBytes),
+           .status = status});
+}
+
+grpc::ServerUnaryReactor* AdminService::End(
+    grpc::CallbackServerContext* context, std::string_view method,
+    const google::protobuf::Message& message,
+    const absl::Status& status) const {
+  Log(*context, method, message, status);
+  return Answer(context, status);
 }
 
 absl::Status AdminService::CheckCaller(
@@ -91,18 +115,20 @@ absl::Status AdminService::SwitchDefault(
 grpc::ServerUnaryReactor* AdminService::SwitchRequests(
     const ServedModel& model, grpc::CallbackServerContext* context,
     const v1::SwitchStrategyRequest& message,
-    v1::SwitchStrategyResponse* response) {
+    v1::SwitchStrategyResponse* response) const {
   const absl::Status label = CheckRequestId(message.request_id());
-  if (!label.ok()) return Answer(context, label);
+  if (!label.ok()) return End(context, kSwitch, message, label);
   auto strategy = ResolveSpec(*model.strategies, message);
-  if (!strategy.ok()) return Answer(context, strategy.status());
+  if (!strategy.ok()) return End(context, kSwitch, message, strategy.status());
   response->set_canonical(strategy->canonical());
   const int strategy_label = model.strategies->LabelOf(*strategy);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   model.engine->SwitchStrategy(
       message.request_id(), *std::move(strategy), strategy_label,
-      message.recompute(), [=](const absl::StatusOr<int64_t>& freed_bytes) {
+      message.recompute(),
+      [=, this, &message](const absl::StatusOr<int64_t>& freed_bytes) {
         if (freed_bytes.ok()) response->set_freed_bytes(*freed_bytes);
+        Log(*context, kSwitch, message, freed_bytes.status());
         reactor->Finish(ToFinalStatus(freed_bytes.status(), context));
       });
   return reactor;
@@ -135,13 +161,13 @@ grpc::ServerUnaryReactor* AdminService::SwitchStrategy(
     const v1::SwitchStrategyRequest* message,
     v1::SwitchStrategyResponse* response) {
   const absl::Status access = CheckCaller(*context);
-  if (!access.ok()) return Answer(context, access);
+  if (!access.ok()) return End(context, kSwitch, *message, access);
   if (message->request_id().empty()) {
-    return Answer(context, SwitchDefault(*message, response));
+    return End(context, kSwitch, *message, SwitchDefault(*message, response));
   }
   // Requests that live may be switched also while the server drains.
   const auto model = state_->Loaded();
-  if (!model.ok()) return Answer(context, model.status());
+  if (!model.ok()) return End(context, kSwitch, *message, model.status());
   return SwitchRequests(**model, context, *message, response);
 }
 
@@ -149,8 +175,8 @@ grpc::ServerUnaryReactor* AdminService::SetPolicy(
     grpc::CallbackServerContext* context, const v1::SetPolicyRequest* message,
     v1::SetPolicyResponse* response) {
   const absl::Status access = CheckCaller(*context);
-  if (!access.ok()) return Answer(context, access);
-  return Answer(context, ChangePolicy(*message, response));
+  if (!access.ok()) return End(context, kPolicy, *message, access);
+  return End(context, kPolicy, *message, ChangePolicy(*message, response));
 }
 
 }  // namespace strata

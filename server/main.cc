@@ -72,6 +72,15 @@ void LogRequest(const RequestLog& log, Logger* logger) {
                 {"message", std::string(log.status.message())}});
 }
 
+void LogAdmin(const AdminLog& log, Logger* logger) {
+  logger->Info("admin",
+               {{"method", log.method},
+                {"peer", log.peer},
+                {"change", log.change},
+                {"status", absl::StatusCodeToString(log.status.code())},
+                {"message", std::string(log.status.message())}});
+}
+
 // The faces on their ports, from before the model is loaded until the end.
 class Faces {
  public:
@@ -89,7 +98,8 @@ class Faces {
                             .max_sequences = options.max_sequences}),
         admin_(&state_, options.admin_key_file.empty()
                             ? AdminService::Callers::kOnThisHost
-                            : AdminService::Callers::kAll),
+                            : AdminService::Callers::kAll,
+               [logger](const AdminLog& log) { LogAdmin(log, logger); }),
         health_(&state_) {}
 
   absl::Status Open() {

@@ -46,14 +46,14 @@ absl::StatusOr<int64_t> NumPages(const ServerOptions& options,
   constexpr int64_t kMaxPages = std::numeric_limits<int32_t>::max();
   const int64_t num_pages = options.kv_memory_bytes / page_bytes;
   if (num_pages > kMaxPages) {
-    return BadFlag("kv_memory", absl::StrCat(options.kv_memory_bytes),
-                   absl::StrCat("at most ", kMaxPages, " pages of ", page_bytes,
-                                " bytes are allowed"));
+    return BadFlag("kv_memory", FormatByteSize(options.kv_memory_bytes),
+                   absl::StrCat("at most ", kMaxPages, " pages of ",
+                                FormatByteSize(page_bytes), " are allowed"));
   }
   if (num_pages == 0) {
-    return BadFlag(
-        "kv_memory", absl::StrCat(options.kv_memory_bytes),
-        absl::StrCat("one page of this model needs ", page_bytes, " bytes"));
+    return BadFlag("kv_memory", FormatByteSize(options.kv_memory_bytes),
+                   absl::StrCat("one page of this model needs ",
+                                FormatByteSize(page_bytes)));
   }
   return num_pages;
 }
@@ -180,7 +180,7 @@ absl::Status ModelHost::OpenBackend(const ServerOptions& options,
                          strategies_->default_strategy().canonical()}});
   const absl::Status pages = backend_->CreateKvPages(layout_);
   if (pages.ok()) return pages;
-  return BadFlag("kv_memory", absl::StrCat(options.kv_memory_bytes),
+  return BadFlag("kv_memory", FormatByteSize(options.kv_memory_bytes),
                  pages.message());
 }
 

@@ -17,6 +17,12 @@
 namespace strata {
 namespace {
 
+struct Unit {
+  const char* suffix;
+  int shift;
+};
+constexpr Unit kUnits[] = {{"GiB", 30}, {"MiB", 20}, {"KiB", 10}};
+
 template <typename T>
 absl::Status Refuse(const char* flag, const T& value,
                     const std::string& allowed) {
@@ -170,13 +176,9 @@ int ServerOptions::NumThreads() const {
 }
 
 absl::StatusOr<int64_t> ParseByteSize(const std::string& text) {
-  struct Unit {
-    const char* suffix;
-    int shift;
-  };
   absl::string_view digits = text;
   int shift = 0;
-  for (const Unit& unit : {Unit{"KiB", 10}, Unit{"MiB", 20}, Unit{"GiB", 30}}) {
+  for (const Unit& unit : kUnits) {
     if (absl::ConsumeSuffix(&digits, unit.suffix)) {
       shift = unit.shift;
       break;
@@ -195,6 +197,16 @@ absl::StatusOr<int64_t> ParseByteSize(const std::string& text) {
         "(1GiB)"));
   }
   return static_cast<int64_t>(count << shift);
+}
+
+std::string FormatByteSize(int64_t bytes) {
+  for (const Unit& unit : kUnits) {
+    const int64_t whole = bytes >> unit.shift;
+    if (whole > 0 && whole << unit.shift == bytes) {
+      return absl::StrCat(whole, unit.suffix);
+    }
+  }
+  return absl::StrCat(bytes, " bytes");
 }
 
 absl::StatusOr<std::vector<std::pair<std::string, std::string>>>

@@ -73,6 +73,9 @@ struct ServerOptions {
 // "1GiB", "512MiB", "64KiB" or "1048576": bytes.
 absl::StatusOr<int64_t> ParseByteSize(const std::string& text);
 
+// In the largest unit of which it is a whole number: "1GiB", "100 bytes".
+std::string FormatByteSize(int64_t bytes);
+
 // "half=every=2;quarter=every=4": names and specs.
 absl::StatusOr<std::vector<std::pair<std::string, std::string>>>
 ParseNamedStrategies(const std::string& text);

@@ -217,5 +217,25 @@ TEST_F(AdminOfLiveRequestsTest, TheyMayBeSwitchedWhileTheServerDrains) {
   EXPECT_EQ(UsageAtTheEnd().strategy(), "every=2");
 }
 
+TEST_F(AdminServiceTest, EveryCallIsLogged) {
+  EXPECT_EQ(SwitchCode("", "every=2"), grpc::StatusCode::OK);
+  EXPECT_EQ(SwitchCode("nobody", "full"), grpc::StatusCode::NOT_FOUND);
+  v1::SetPolicyRequest request;
+  Add("long", std::string(1000, 'x'), &request);
+  v1::SetPolicyResponse response;
+  EXPECT_FALSE(SetPolicy(request, &response).ok());
+  const std::vector<AdminLog> logs = server_.AdminLogs();
+  ASSERT_EQ(logs.size(), 3u);
+  EXPECT_EQ(logs[0].method, "SwitchStrategy");
+  EXPECT_EQ(logs[0].peer.rfind("ipv4:127.0.0.1:", 0), 0u) << logs[0].peer;
+  EXPECT_EQ(logs[0].change, R"(spec: "every=2")");
+  EXPECT_TRUE(logs[0].status.ok());
+  EXPECT_EQ(logs[1].change, R"(request_id: "nobody" spec: "full")");
+  EXPECT_TRUE(absl::IsNotFound(logs[1].status));
+  EXPECT_EQ(logs[2].method, "SetPolicy");
+  EXPECT_EQ(logs[2].change.size(), 512u);
+  EXPECT_TRUE(absl::IsInvalidArgument(logs[2].status));
+}
+
 }  // namespace
 }  // namespace strata

@@ -16,6 +16,15 @@ namespace {
 using testing::ElementsAre;
 using testing::Pair;
 
+TEST(OptionsTest, ByteSizesAreWrittenInWholeUnits) {
+  EXPECT_EQ(FormatByteSize(0), "0 bytes");
+  EXPECT_EQ(FormatByteSize(1023), "1023 bytes");
+  EXPECT_EQ(FormatByteSize(1 << 10), "1KiB");
+  EXPECT_EQ(FormatByteSize((1 << 20) + (1 << 10)), "1025KiB");
+  EXPECT_EQ(FormatByteSize(3 << 20), "3MiB");
+  EXPECT_EQ(FormatByteSize(int64_t{1025} << 30), "1025GiB");
+}
+
 TEST(OptionsTest, ByteSizes) {
   EXPECT_EQ(*ParseByteSize("1"), 1);
   EXPECT_EQ(*ParseByteSize("64KiB"), 64 << 10);

@@ -125,6 +125,12 @@ class TinyServer {
     return logs_;
   }
 
+  // Of calls of Admin that have ended.
+  std::vector<AdminLog> AdminLogs() {
+    absl::MutexLock lock(&mu_);
+    return admin_logs_;
+  }
+
   ServedTinyModel served;
   ServingState state;
   std::string address;
@@ -138,11 +144,18 @@ class TinyServer {
     logs_.push_back(log);
   }
 
+  void LogAdmin(const AdminLog& log) {
+    absl::MutexLock lock(&mu_);
+    admin_logs_.push_back(log);
+  }
+
   absl::Mutex mu_;
+  std::vector<AdminLog> admin_logs_ ABSL_GUARDED_BY(mu_);
   std::vector<RequestLog> logs_ ABSL_GUARDED_BY(mu_);
   Admission admission_;
   InferenceService inference_;
-  AdminService admin_{&state, AdminService::Callers::kAll};
+  AdminService admin_{&state, AdminService::Callers::kAll,
+                      [this](const AdminLog& log) { LogAdmin(log); }};
   std::unique_ptr<grpc::Server> server_;
 };
 
