@@ -31,6 +31,7 @@ class RefusalTest(ServerTest):
     def tearDown(self):
         # The server lives, and holds nothing of what it refused.
         self.complete(request())
+        self.wait_until_idle()
         (load,) = self.engine.GetLoads(
             vllm_engine_pb2.GetLoadsRequest()
         ).loads

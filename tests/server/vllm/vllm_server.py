@@ -8,6 +8,7 @@ import pathlib
 import re
 import sys
 import tempfile
+import time
 import unittest
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -117,6 +118,15 @@ class ServerTest(unittest.TestCase):
                 list(answer)
         self.assertEqual(caught.exception.code().name, code)
         return caught.exception
+
+    def wait_until_idle(self):
+        for _ in range(2000):
+            load = self.native.GetLoad(native_pb2.GetLoadRequest())
+            held = load.kv_used_bytes + load.kv_reserved_bytes
+            if (load.running, load.waiting, held) == (0, 0, 0):
+                return
+            time.sleep(0.01)
+        self.fail("a request still lives")
 
     def metric(self, name: str, label: str = "") -> float:
         page = f"http://{self.server.http_address}/metrics"
