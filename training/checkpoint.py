@@ -27,10 +27,16 @@ def save(folder: str, model, optimizer, step: int, is_writer: bool):
     if not is_writer:
         return
     os.makedirs(os.path.dirname(_path(folder)), exist_ok=True)
-    torch.save(
-        {"step": step, "trained": trained, "optimizer": state},
-        _path(folder) + ".new",
-    )
+    try:
+        torch.save(
+            {"step": step, "trained": trained, "optimizer": state},
+            _path(folder) + ".new",
+        )
+    except RuntimeError as error:  # torch's, where the disk is full
+        os.remove(_path(folder) + ".new")
+        raise OSError(
+            f"{_path(folder)} cannot be written; is the disk full?"
+        ) from error
     os.replace(_path(folder) + ".new", _path(folder))
 
 
@@ -38,20 +44,32 @@ def load(folder: str, model, optimizer) -> int:
     """Restores what save() wrote; the number of steps done."""
     if not os.path.exists(_path(folder)):
         raise CheckpointError(f"--resume: {_path(folder)} is not there")
-    state = torch.load(_path(folder), map_location="cpu", weights_only=True)
+    try:
+        state = torch.load(_path(folder), map_location="cpu", weights_only=True)
+        trained = state["trained"]
+    except Exception:  # pylint: disable=broad-except
+        raise CheckpointError(
+            f"--resume: {_path(folder)} is damaged"
+        ) from None
     parameters = _trained(model)
-    shapes = {name: tensor.shape for name, tensor in state["trained"].items()}
+    shapes = {name: tensor.shape for name, tensor in trained.items()}
     if shapes != {name: p.shape for name, p in parameters.items()}:
         raise CheckpointError(
             f"--resume: {_path(folder)} is of another model or "
             "other --lora flags"
         )
     with torch.no_grad():
-        for name, tensor in state["trained"].items():
+        for name, tensor in trained.items():
             parameters[name].copy_(split_as(tensor, parameters[name]))
     optimizer.load_state_dict(state["optimizer"])
     optimizer.load_state_dict(_mapped(optimizer, split_as))
     return state["step"]
+
+
+def remove(folder: str):
+    """So that --resume does not go on from what a run before left."""
+    if os.path.exists(_path(folder)):
+        os.remove(_path(folder))
 
 
 def _trained(model):

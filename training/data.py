@@ -17,11 +17,7 @@ class DataError(ValueError):
 
 def read_documents(path: str) -> list[str]:
     """The texts of a .jsonl or .txt file, at least one."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            content = file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"--data={path}: {error}") from None
+    content = _read(path)
     if path.endswith(".jsonl"):
         documents = [
             _document(path, number, line)
@@ -36,21 +32,52 @@ def read_documents(path: str) -> list[str]:
     return documents
 
 
+def read_whole(path: str) -> str:
+    """A .txt file as it is, as `./strata eval` takes it; the documents of a
+    .jsonl with blank lines between."""
+    if path.endswith(".jsonl"):
+        return "\n\n".join(read_documents(path))
+    text = _read(path, newline="")
+    if not text.strip():
+        raise DataError(f"{path} holds no text")
+    return text
+
+
+def _read(path, newline=None):
+    try:
+        with open(path, encoding="utf-8", newline=newline) as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: {error}") from None
+
+
 def _document(path, number, line):
     try:
         record = json.loads(line)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path}, line {number}: {error}") from None
-    if isinstance(record, dict):
-        if isinstance(record.get("text"), str):
-            return record["text"]
-        parts = [record.get(key) for key in ("context", "question", "answer")]
-        if all(isinstance(part, str) for part in parts):
-            return "{}\n\nQuestion: {}\nAnswer: {}".format(*parts)
-    raise DataError(
-        f"{path}, line {number}: needs 'text', or 'context', "
-        "'question' and 'answer', as strings"
-    )
+    text = _text_of(record)
+    if text is None:
+        raise DataError(
+            f"{path}, line {number}: needs 'text', or 'context', "
+            "'question' and 'answer', as strings"
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:  # half of a surrogate pair
+        raise DataError(f"{path}, line {number}: {error}") from None
+    return text
+
+
+def _text_of(record):
+    if not isinstance(record, dict):
+        return None
+    if isinstance(record.get("text"), str):
+        return record["text"]
+    parts = [record.get(key) for key in ("context", "question", "answer")]
+    if all(isinstance(part, str) for part in parts):
+        return "{}\n\nQuestion: {}\nAnswer: {}".format(*parts)
+    return None
 
 
 class TokenWindows:
@@ -76,6 +103,7 @@ class TokenWindows:
         self._length = length
         self._seed = seed
         self.num_tokens = len(stream)
+        self.largest_token = max(stream)
         self.num_windows = len(stream) // length
         self._epoch, self._order = -1, []
 

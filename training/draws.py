@@ -134,8 +134,11 @@ def _mixture(mix, num_layers, p_own):
             weight = float(weight)
         except ValueError:
             weight = 0
-        if not spec or not weight > 0:
-            raise StrategyError(f"--mix: '{part}' is not SPEC:WEIGHT")
+        if not spec or not 0 < weight <= 1e6:
+            raise StrategyError(
+                f"--mix: '{part}' is not SPEC:WEIGHT, with a weight above 0 "
+                "and at most 1e6"
+            )
         drawn = {"rcla": Rcla, "nearest": Nearest}.get(spec)
         draws = drawn(num_layers, p_own) if drawn else Cla(num_layers, spec)
         weighted.append((draws, weight))

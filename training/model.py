@@ -2,9 +2,9 @@
 
 import os
 
-
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers import logging as transformers_logging
 
@@ -32,27 +32,43 @@ def load(path: str, dtype: torch.dtype):
         raise ModelError(f"--model={path}: no such file or directory")
     if not extra and not os.path.exists(os.path.join(path, "tokenizer.json")):
         raise ModelError(f"--model={path} has no tokenizer.json")
+    # What is in the files can make these libraries raise anything.
     try:
         tokenizer = (
             read_tokenizer(path)
             if extra
             else AutoTokenizer.from_pretrained(path)
         )
-    except (OSError, ValueError, KeyError) as error:
-        raise ModelError(f"--model={path} has no tokenizer: {error}") from None
+    except Exception as error:  # pylint: disable=broad-except
+        raise ModelError(
+            f"--model={path} has no tokenizer: {_in_a_line(error)}"
+        ) from None
     try:
-        model = AutoModelForCausalLM.from_pretrained(
-            source, dtype=dtype, attn_implementation=routing.ATTENTION, **extra
+        model, info = AutoModelForCausalLM.from_pretrained(
+            source,
+            dtype=dtype,
+            attn_implementation=routing.ATTENTION,
+            output_loading_info=True,
+            **extra,
         )
-    except (OSError, ValueError, KeyError) as error:
-        raise ModelError(f"--model={path}: {error}") from None
+    except Exception as error:  # pylint: disable=broad-except
+        raise ModelError(f"--model={path}: {_in_a_line(error)}") from None
     if model.config.model_type not in ARCHITECTURES:
         raise ModelError(
             f"--model={path} is a {model.config.model_type}; "
             f"the server loads {', '.join(ARCHITECTURES)}"
         )
+    if info["missing_keys"]:  # transformers would train random numbers
+        raise ModelError(
+            f"--model={path} lacks the tensor {min(info['missing_keys'])}"
+        )
     model.config.use_cache = False
     return model, tokenizer
+
+
+def _in_a_line(error):
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return text if len(text) <= 300 else text[:297] + "..."
 
 
 def add_lora(model, rank: int, train_norms: bool):
@@ -81,16 +97,23 @@ def add_lora(model, rank: int, train_norms: bool):
 
 def export(model, state, tokenizer, folder: str, base: str):
     """Writes a PEFT adapter or a Hugging Face directory, in bf16.  `state`:
-    all tensors of the model."""
+    all tensors of the model.  Raises OSError."""
+    try:
+        _export(model, state, tokenizer, folder, base)
+    except SafetensorError as error:
+        raise OSError(f"{folder} cannot be written: {error}") from error
+
+
+def _export(model, state, tokenizer, folder, base):
     state = {name: tensor.bfloat16() for name, tensor in state.items()}
     if isinstance(model, PeftModel):
         # The name alone: a path of this machine means nothing elsewhere.
         config = model.peft_config["default"]
         config.base_model_name_or_path = os.path.basename(os.path.abspath(base))
+        model.create_or_update_model_card = lambda _: None  # a blank one
         model.save_pretrained(
             folder, state_dict=state, save_embedding_layers=False
         )
-        os.remove(os.path.join(folder, "README.md"))  # PEFT's blank model card
         return
     if model.config.tie_word_embeddings:
         state.pop("lm_head.weight", None)

@@ -1,8 +1,18 @@
 """The flags of `./strata train`."""
 
 import argparse
+import math
 
 METHODS = ("rcla", "base", "cla", "rdcla", "nearest", "strategies")
+
+LARGE = 2**31 - 1
+RANGES = (  # flags, least and most
+    ("steps batch_windows accumulate save_every eval_tokens", 1, LARGE),
+    ("until lora_rank eval_every weight_decay seed", 0, LARGE),
+    ("sequence_length", 2, LARGE),
+    ("p_own distill_weight warmup", 0, 1),
+    ("threads", 0, 1024),
+)
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -18,23 +28,27 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     _add_optimizer(parser)
     _add_run(parser)
     options = parser.parse_args(arguments)
-    for name, low, high in (("p_own", 0, 1), ("distill_weight", 0, 1)):
-        if not low <= getattr(options, name) <= high:
-            parser.error(f"--{name} is from {low} to {high}")
-    for name in ("steps", "batch_windows", "accumulate", "sequence_length"):
-        if getattr(options, name) < 1:
-            parser.error(f"--{name} is at least 1")
-    if options.sequence_length < 2:
-        parser.error("--sequence_length is at least 2")
-    if not 0 <= options.until <= options.steps:
+    for names, low, high in RANGES:
+        for name in names.split():
+            if not low <= getattr(options, name) <= high:  # NaN fails
+                parser.error(f"--{name} is {_range_text(low, high)}")
+    if not 0 < options.lr < math.inf:
+        parser.error("--lr is a number above 0")
+    if not options.clip > 0:
+        parser.error("--clip is above 0; inf: none")
+    if not 0 <= options.beta2 < 1:
+        parser.error("--beta2 is from 0 to below 1")
+    if options.until > options.steps:
         parser.error(f"--until is from 1 to --steps={options.steps}")
-    if options.lora_rank < 0:
-        parser.error("--lora_rank is 0 or above")
     if options.method in ("cla", "rdcla") and not options.strategy:
         parser.error(
             f"--method={options.method} needs --strategy, e.g. every=2"
         )
     return options
+
+
+def _range_text(low, high):
+    return f"at least {low}" if high == LARGE else f"from {low} to {high}"
 
 
 def _add_model(parser):

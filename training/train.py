@@ -11,19 +11,34 @@ os.environ["TQDM_DISABLE"] = "1"  # the libraries' bars; ours says otherwise
 
 def main(arguments: list[str] | None = None) -> int:
     options = flags.parse(arguments)
+    try:
+        return _train(options)
+    except KeyboardInterrupt:  # before the first step
+        print("strata train: interrupted", file=sys.stderr)
+        return 130
+
+
+def _train(options):
     # After the flags: importing torch takes seconds.
     from training.checkpoint import CheckpointError
+    from training.checks import RunError
     from training.data import DataError
     from training.model import ModelError
     from training.strategies import StrategyError
-    from training.trainer import Interrupted, Trainer
+    from training.trainer import Diverged, Interrupted, Trainer
 
     try:
         Trainer(options).run()
-    except (CheckpointError, DataError, ModelError, StrategyError) as error:
+    except (
+        CheckpointError,
+        DataError,
+        ModelError,
+        RunError,
+        StrategyError,
+    ) as error:
         print(f"strata train: {error}", file=sys.stderr)
         return 2
-    except OSError as error:
+    except (Diverged, OSError) as error:
         print(f"strata train: {error}", file=sys.stderr)
         return 1
     except Interrupted:

@@ -1,6 +1,7 @@
 """The training loop."""
 
 import contextlib
+import math
 import os
 import signal
 import sys
@@ -12,7 +13,8 @@ from accelerate.utils import DistributedDataParallelKwargs
 from tqdm import tqdm
 
 from training import checkpoint, held_out, model as models, sharding
-from training.data import DataError, TokenWindows, read_documents
+from training.checks import check_surroundings, check_tokens
+from training.data import DataError, TokenWindows, read_documents, read_whole
 from training.draws import make_draws
 from training.metrics import Metrics
 from training.schedule import rate_at
@@ -22,6 +24,10 @@ from training.strategies import parse_strategy
 
 class Interrupted(Exception):
     """SIGINT or SIGTERM came; a checkpoint was written."""
+
+
+class Diverged(Exception):
+    """The loss is no number any more; the message is for users."""
 
 
 class Trainer:
@@ -36,6 +42,7 @@ class Trainer:
                 DistributedDataParallelKwargs(find_unused_parameters=True)
             ],
         )
+        check_surroundings(options)
         torch.manual_seed(options.seed)
         if options.threads:
             torch.set_num_threads(options.threads)
@@ -49,6 +56,10 @@ class Trainer:
             documents, self._tokenizer, options.sequence_length, options.seed
         )
         self._held_out = self._read_held_out()
+        largest = self._windows.largest_token
+        if self._held_out is not None:
+            largest = max(largest, self._held_out.max().item())
+        check_tokens(options.model, largest, self._model.config.vocab_size)
         self._eval_sources = {
             spec: parse_strategy(spec, num_layers)
             for spec in options.eval_strategies.split(";")
@@ -68,11 +79,9 @@ class Trainer:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._stop)
         os.makedirs(self._options.out, exist_ok=True)
-        first = (
-            checkpoint.load(self._options.out, self._plain, self._optimizer)
-            if self._options.resume
-            else 0
-        )
+        first = self._resume() if self._options.resume else 0
+        if first == 0 and self._is_main:
+            checkpoint.remove(self._options.out)
         self._metrics.begin(first)
         if first == 0:
             self._evaluate(0)
@@ -86,7 +95,7 @@ class Trainer:
         ) as bar:
             for step in range(first, self._end):
                 loss = self._one_step(step)
-                self._agree_to_stop()
+                stopping = self._agree_to_stop()
                 bar.set_postfix(loss=f"{loss:.3f}")
                 bar.update()
                 self._metrics.add(
@@ -96,8 +105,8 @@ class Trainer:
                         "seconds": round(time.monotonic() - begin, 1),
                     }
                 )
-                self._after(step + 1)
-                if self._stopping:
+                self._after(step + 1, stopping)
+                if stopping:
                     raise Interrupted
         if self._end < self._options.steps:
             return
@@ -113,6 +122,15 @@ class Trainer:
                 self._options.out,
                 self._options.model,
             )
+
+    def _resume(self):
+        first = checkpoint.load(self._options.out, self._plain, self._optimizer)
+        if first > self._end:
+            raise checkpoint.CheckpointError(
+                f"--resume: the checkpoint is at step {first}, the run ends "
+                f"at {self._end} (--steps, --until)"
+            )
+        return first
 
     @property
     def _is_main(self):
@@ -146,7 +164,7 @@ class Trainer:
     def _read_held_out(self):
         if not self._options.eval_data:
             return None
-        text = "\n\n".join(read_documents(self._options.eval_data))
+        text = read_whole(self._options.eval_data)
         length = self._options.sequence_length
         windows = held_out.windows_of(
             text, self._tokenizer, length, self._options.eval_tokens
@@ -214,6 +232,11 @@ class Trainer:
                 self._optimizer.step()
                 self._optimizer.zero_grad()
             mean += loss.item() / options.accumulate
+        if not math.isfinite(mean):
+            raise Diverged(
+                f"the loss of step {step + 1} is {mean}; --resume goes on from "
+                "the last checkpoint, a lower --lr may help"
+            )
         return mean
 
     def _batch(self, forward):
@@ -225,10 +248,10 @@ class Trainer:
             [self._windows.window(first + index) for index in range(size)]
         ).to(self._accelerator.device)
 
-    def _after(self, done):
+    def _after(self, done, stopping):
         options = self._options
         last = done == self._end
-        if last or self._stopping or done % options.save_every == 0:
+        if last or stopping or done % options.save_every == 0:
             checkpoint.save(
                 options.out, self._plain, self._optimizer, done, self._is_main
             )
@@ -240,13 +263,18 @@ class Trainer:
         signal.signal(number, signal.SIG_DFL)  # the next one ends at once
 
     def _agree_to_stop(self):
-        """A signal reaches the processes between different steps; all write
-        the checkpoint after the same one."""
-        if self._accelerator.num_processes > 1:
-            flag = torch.tensor(
-                float(self._stopping), device=self._accelerator.device
-            )
-            self._stopping = bool(self._accelerator.reduce(flag, "sum") > 0)
+        """Whether a signal has come to any process.
+
+        It reaches the processes at different times, also while they reduce or
+        evaluate.  So this answer alone holds for the step: all write the
+        checkpoint after the same one.
+        """
+        if self._accelerator.num_processes == 1:
+            return self._stopping
+        flag = torch.tensor(
+            float(self._stopping), device=self._accelerator.device
+        )
+        return bool(self._accelerator.reduce(flag, "sum") > 0)
 
     def _evaluate(self, done):
         if self._held_out is None:
