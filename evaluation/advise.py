@@ -222,14 +222,14 @@ def main():
         result = measure(connection, arguments, content)
         show(result, choose(result, arguments.max_kv,
                             arguments.max_loss_increase))
-        if arguments.register:
+        if arguments.json:
+            command_line.write_json(arguments.json, result)
+        if plots:
+            plots.plot_frontier(result, arguments.plot)
+        if arguments.register:  # last: the server may refuse
             connection.register({point["name"]: point["spec"]
                                  for point in result["frontier"]
                                  if point["kv"] < 1})
-    if arguments.json:
-        command_line.write_json(arguments.json, result)
-    if plots:
-        plots.plot_frontier(result, arguments.plot)
 
 
 if __name__ == "__main__":

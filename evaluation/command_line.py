@@ -117,9 +117,18 @@ def check(arguments):
                        "with --target")
     if not arguments.target and not arguments.model:
         raise BadInput("needs --target or --model")
+    try:
+        shlex.split(arguments.server_flags)
+    except ValueError as error:
+        raise BadInput(f"--server_flags={arguments.server_flags}: {error}"
+                       ) from None
     for path in (arguments.json, arguments.plot):
         if path and not pathlib.Path(path).absolute().parent.is_dir():
             raise BadInput(f"{path}: its folder is not there")
+        if path and pathlib.Path(path).is_dir():
+            raise BadInput(f"{path}: is a folder")
+    if arguments.plot and not arguments.plot.endswith(".png"):
+        raise BadInput(f"--plot={arguments.plot}: must end with .png")
 
 
 def load_plots(arguments):

@@ -199,13 +199,13 @@ class Connection:
                 return method(request, timeout=CALL_SECONDS,
                               metadata=self._metadata)
             except self._grpc.RpcError as error:
-                if error.code() != code.RESOURCE_EXHAUSTED:
+                metadata = dict(error.trailing_metadata() or ())
+                if "retry-after-ms" not in metadata:
                     refused = error.code() in (
                         code.INVALID_ARGUMENT, code.NOT_FOUND,
                         code.FAILED_PRECONDITION)
                     kind = BadInput if refused else Failure
                     raise kind(f"the server at {self.target} says: "
                                f"{error.details()}") from None
-                metadata = dict(error.trailing_metadata() or ())
             # Its queue is full.
-            time.sleep(int(metadata.get("retry-after-ms", 100)) / 1000)
+            time.sleep(int(metadata["retry-after-ms"]) / 1000)

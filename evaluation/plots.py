@@ -12,7 +12,8 @@ BLUE, RED, GREY = "#0072B2", "#D55E00", "#888888"
 def _figure(num_axes: int):
     matplotlib.rcParams.update({
         "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
-        "axes.grid": True, "grid.alpha": 0.3})
+        "axes.grid": True, "grid.alpha": 0.3,
+        "text.parse_math": False})  # a model's name may hold dollar signs
     return pyplot.subplots(1, num_axes, figsize=(6 * num_axes, 4.2),
                            squeeze=False)
 

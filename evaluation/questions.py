@@ -21,7 +21,7 @@ def read_questions(path: str) -> list[Question]:
         content = json.loads(pathlib.Path(path).read_bytes())
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{path}: not JSON ({error})") from None
     try:
         if isinstance(content, dict) and isinstance(content.get("data"), list):
@@ -73,4 +73,5 @@ def _hotpot(item):
 def _text(value):
     if not isinstance(value, str):
         raise TypeError
+    value.encode()  # fails for half of a surrogate pair, as JSON may hold
     return value

@@ -7,7 +7,8 @@ from evaluation.failure import BadInput
 
 # Between two words every byte-level BPE tokenizer cuts, so pieces that begin
 # there have the tokens that they have within the whole.
-_BETWEEN_WORDS = re.compile(r"(?<=[A-Za-z])(?= [A-Za-z])")
+# Chinese has no blanks; its commas and full stops go with what follows.
+_BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_])(?= [^\W\d_]|[，。])")
 _PIECE_CHARS = 1 << 15
 
 

@@ -58,12 +58,14 @@ class QuestionsTest(unittest.TestCase):
                 ([3], "neither"), ([{**entry, "context": [["A"]]}], "neither"),
                 ([{**entry, "context": "text"}], "neither"),
                 ([{**entry, "answer": 3}], "neither"),
+                ([{**entry, "answer": "\ud800"}], "neither"),
                 ({"data": [3]}, "neither")):
             with self.assertRaisesRegex(BadInput, message):
                 self.read(content)
-        self.path.write_bytes(b"\xff")
-        with self.assertRaisesRegex(BadInput, "not JSON"):
-            questions.read_questions(str(self.path))
+        for content in (b"\xff", b"[" * 100000, b"[" + b"1" * 5000 + b"]"):
+            self.path.write_bytes(content)
+            with self.assertRaisesRegex(BadInput, "not JSON"):
+                questions.read_questions(str(self.path))
         with self.assertRaisesRegex(BadInput, "No such file"):
             questions.read_questions(str(self.path) + "x")
 

@@ -7,6 +7,7 @@ import json
 import math
 import pathlib
 import random
+import shutil
 import sys
 import tempfile
 import unittest
@@ -18,6 +19,7 @@ import tiny_models  # noqa: E402
 from evaluation import advise, command_line, evaluate, text  # noqa: E402
 from evaluation import question_answering, text_loss  # noqa: E402
 from evaluation.connection import Connection  # noqa: E402
+from evaluation.failure import Failure  # noqa: E402
 from evaluation.progress import Progress  # noqa: E402
 from evaluation.questions import Question  # noqa: E402
 from evaluation.server_process import ServerProcess  # noqa: E402
@@ -73,6 +75,14 @@ class GoldenTest(unittest.TestCase):
                                    range(100))
             self.assertEqual(len({response.sum_logprob
                                   for response in responses}), 1)
+
+    def test_a_message_too_long_for_the_server_is_not_sent_again(self):
+        with ServerProcess(
+            SERVER, [f"--model={tiny_models.GOLDEN}", *FLAGS,
+                     "--max_message_mib=1"]
+        ) as server, Connection(server.address, 1) as to:
+            with self.assertRaisesRegex(Failure, "larger than max"):
+                to.score([1] * 2_000_000, "full")
 
     def test_a_model_without_tokenizer_is_refused_in_one_line(self):
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
@@ -173,6 +183,28 @@ class TextModelTest(unittest.TestCase):
             self.to, [short, Question("x " * 600, "y", ()), short], "plain", 5)
         self.assertEqual(len(prompts), 2)
 
+    def test_figures_of_a_model_whose_name_is_no_formula(self):
+        model = self.folder / "a$x_$b^"
+        shutil.copytree(self.folder / "model", model)
+        status, _, err = run(
+            "eval", f"--model={model}", f"--server={SERVER}",
+            "--server_flags=--threads=1", f"--text={self.folder}/text.txt",
+            "--window=64", f"--plot={self.folder}/plot.png")
+        self.assertEqual(status, 0, err)
+        self.assertTrue((self.folder / "plot.png").exists())
+
+    def test_what_was_found_is_kept_if_the_server_registers_nothing(self):
+        path = self.folder / "kept.json"
+        with mock.patch.object(Connection, "register",
+                               side_effect=Failure("no admin")):
+            status, _, err = run(
+                "advise", f"--target={self.server.address}",
+                f"--data={self.folder}/text.txt", "--max_kv=0.8",
+                "--window=32", "--search_tokens=32", "--heldout_tokens=32",
+                "--register", f"--json={path}")
+        self.assertEqual((status, "no admin" in err), (1, True))
+        self.assertIn("frontier", json.loads(path.read_text()))
+
     def test_advise_is_no_worse_than_every_n_and_prints_strategies(self):
         result, out = self.run_json(
             "advise", f"--data={self.folder}/text.txt", "--max_kv=34%",
@@ -226,6 +258,10 @@ class TextModelTest(unittest.TestCase):
                 ("advise", (at, f"--data={self.folder}/short.txt"),
                  "short.txt: fills 0 windows of 128 tokens, 2 are needed"),
                 ("advise", (at, data, "--window=513"), "context of 512"),
+                ("eval", (at, content, "--plot=x.bmp"), "end with .png"),
+                ("eval", (at, content, f"--json={self.folder}"), "a folder"),
+                ("eval", ("--model=x", content, "--server_flags='"),
+                 "No closing quotation"),
                 ("eval", ("--target=127.0.0.1:1", content),
                  "no server answers at 127.0.0.1:1"),
                 ("eval", ("--model=/nowhere", f"--server={SERVER}", content),

@@ -41,6 +41,8 @@ class TextTest(unittest.TestCase):
                 self.assertGreaterEqual(len(before), size)
         self.assertGreater(len(list(text.pieces(content, 1))), 10)
         self.assertEqual(list(text.pieces("水" * 99, 9)), ["水" * 99])
+        self.assertEqual(list(text.pieces("что ты 水，水。 水", 1)),
+                         ["что", " ты", " 水", "，水", "。 水"])
 
     def test_reads_no_further_than_asked(self):
         content = "many words " * 20000
