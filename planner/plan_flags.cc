@@ -14,7 +14,7 @@
 #include "base/check.h"
 #include "base/quote.h"
 #include "client/strategy_list.h"
-#include "server/options.h"
+#include "server/process/options.h"
 
 ABSL_FLAG(std::string, model, "",
           "a directory with config.json, with or without safetensors, or a "

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "server/listen_address.h"
+#include "server/transport/listen_address.h"
 
 namespace strata {
 namespace {

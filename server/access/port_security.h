@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "server/access/access_control.h"
-#include "server/logging.h"
-#include "server/options.h"
+#include "server/process/logging.h"
+#include "server/process/options.h"
 #include "server/ticker.h"
 #include "server/transport/port_credentials.h"
 #include "server/transport/watched_files.h"

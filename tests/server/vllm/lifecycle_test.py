@@ -107,7 +107,9 @@ class LifecycleTest(ServerTest):
         )
         self.assertEqual(answer.aborted, 1)
         list(call)
-        self.assertIn("from-the-proxy", self.server.log())
+        # Its line is written after the last response.
+        while "label=from-the-proxy" not in self.server.log():
+            time.sleep(0.01)
 
     def test_deadlines(self):
         before = self.finished("deadline")

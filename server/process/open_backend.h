@@ -1,0 +1,25 @@
+#ifndef SERVER_PROCESS_OPEN_BACKEND_H_
+#define SERVER_PROCESS_OPEN_BACKEND_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "kernels/backend.h"
+#include "server/process/logging.h"
+#include "server/process/options.h"
+
+namespace strata {
+
+// The backend that --backend names.  "auto" is CUDA where this server was built
+// with it (--config=cuda) and a device answers, with a line in the log if none
+// does; else the CPU.  "cuda" is an error without either.
+absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(
+    const ServerOptions& options, Logger* logger);
+
+// UNIMPLEMENTED: built without CUDA.  UNAVAILABLE: no driver or device.  A line
+// in the log says why where cuBLASLt is not used.
+absl::StatusOr<std::unique_ptr<Backend>> OpenCudaBackend(Logger* logger);
+
+}  // namespace strata
+
+#endif  // SERVER_PROCESS_OPEN_BACKEND_H_

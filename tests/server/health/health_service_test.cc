@@ -1,0 +1,128 @@
+#include "server/health/health_service.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "tests/server/served_tiny_model.h"
+
+namespace strata {
+namespace {
+
+using grpc::health::v1::Health;
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+
+constexpr const char* kReadinessNames[] = {
+    "", "readiness", "strata.v1.Inference", "inference.GRPCInferenceService",
+    "vllm.grpc.engine.VllmEngine"};
+
+class HealthServiceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    stub_ = Health::NewStub(
+        grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
+                            grpc::InsecureChannelCredentials()));
+  }
+  void TearDown() override {
+    service_.EndWatches();
+    server_->Shutdown();
+  }
+
+  static HealthCheckRequest Of(const std::string& name) {
+    HealthCheckRequest request;
+    request.set_service(name);
+    return request;
+  }
+  HealthCheckResponse::ServingStatus Check(const std::string& name) {
+    grpc::ClientContext context;
+    HealthCheckResponse response;
+    EXPECT_TRUE(stub_->Check(&context, Of(name), &response).ok()) << name;
+    return response.status();
+  }
+  void ExpectReadiness(HealthCheckResponse::ServingStatus status) {
+    for (const char* name : kReadinessNames) EXPECT_EQ(Check(name), status);
+  }
+
+  ServedTinyModel served_;
+  ServingState state_;
+  HealthService service_{&state_};
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Health::Stub> stub_;
+};
+
+TEST_F(HealthServiceTest, FollowsTheServersLife) {
+  EXPECT_EQ(Check("liveness"), HealthCheckResponse::SERVING);
+  ExpectReadiness(HealthCheckResponse::NOT_SERVING);
+  state_.Publish(&served_.model);
+  EXPECT_EQ(Check("liveness"), HealthCheckResponse::SERVING);
+  ExpectReadiness(HealthCheckResponse::SERVING);
+  state_.BeginDrain();
+  EXPECT_EQ(Check("liveness"), HealthCheckResponse::SERVING);
+  ExpectReadiness(HealthCheckResponse::NOT_SERVING);
+}
+
+TEST_F(HealthServiceTest, UnknownNamesAreNotFound) {
+  for (const char* name : {"strata.v1.Nothing", "Liveness", "strata"}) {
+    grpc::ClientContext context;
+    HealthCheckResponse response;
+    EXPECT_EQ(stub_->Check(&context, Of(name), &response).error_code(),
+              grpc::StatusCode::NOT_FOUND);
+  }
+}
+
+TEST_F(HealthServiceTest, WatchTellsThePresentThenEveryChange) {
+  grpc::ClientContext context;
+  auto reader = stub_->Watch(&context, Of("readiness"));
+  HealthCheckResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
+  state_.Publish(&served_.model);
+  ASSERT_TRUE(reader->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
+  state_.BeginDrain();
+  ASSERT_TRUE(reader->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
+  context.TryCancel();
+  EXPECT_FALSE(reader->Read(&response));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(HealthServiceTest, AWatchOfAnUnknownNameStaysOpen) {
+  grpc::ClientContext context;
+  auto reader = stub_->Watch(&context, Of("no.such.Service"));
+  HealthCheckResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVICE_UNKNOWN);
+  std::thread ending([&] { service_.EndWatches(); });
+  EXPECT_FALSE(reader->Read(&response));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  ending.join();
+}
+
+TEST_F(HealthServiceTest, WatchesEndWhenTheServerDoes) {
+  grpc::ClientContext context, late_context;
+  auto reader = stub_->Watch(&context, Of(""));
+  HealthCheckResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  service_.EndWatches();
+  EXPECT_FALSE(reader->Read(&response));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  auto late = stub_->Watch(&late_context, Of(""));
+  while (late->Read(&response)) {
+  }
+  EXPECT_EQ(late->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  server_->Shutdown();  // waits for no one
+}
+
+}  // namespace
+}  // namespace strata
