@@ -160,9 +160,22 @@ def write_json(path: str, result: dict):
                                   encoding="utf-8")
 
 
+def _end(number, _):
+    """Ends the program in order, which closes the channel and stops a server
+    of its own.  Another signal would break that off: gRPC's close() never
+    returns then."""
+    for other in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(other, signal.SIG_IGN)
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    sys.exit(143)
+
+
 def run(verb: str, main) -> int:
     """main(), whose failures become one line and an exit status."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # servers stop
+    signal.signal(signal.SIGTERM, _end)
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # nohup's
+        signal.signal(signal.SIGINT, _end)
     try:
         main()
     except Failure as failure:
