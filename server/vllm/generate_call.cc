@@ -143,7 +143,7 @@ void GenerateCall::BeginScore() {
 
 void GenerateCall::OnPromptScored(absl::Status status,
                                   std::vector<SampledToken> logprobs) {
-  if (!status.ok()) cancel_.Cancel();
+  const bool failed = !status.ok();
   Advance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     is_scoring_ = false;
     if (status.ok()) {
@@ -155,6 +155,8 @@ void GenerateCall::OnPromptScored(absl::Status status,
     if (answer_.is_aborted() || status_.has_value()) return;
     Fail(std::move(status));
   });
+  // After Fail: the end that this brings is not the call's own.
+  if (failed) cancel_.Cancel();
 }
 
 void GenerateCall::CancelScore() {
