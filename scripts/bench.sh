@@ -1,14 +1,24 @@
 # shellcheck shell=bash
 # ./strata bench: measurements that take minutes.  Sourced by ./strata.
 
-# The economy benchmark; its own flags are in tests/bench/economy.py.
+# llama.cpp, compiled for this CPU.
+PEER_VENV="$CACHE/peer-venv"
+
+# The flags of economy and speed are in tests/bench.
 bench() {
   local what=economy
   if (($# > 0)) && [[ $1 != -* ]]; then
     what="$1"
     shift
   fi
-  [[ $what == economy ]] || die "no benchmark '$what'; there is: economy"
+  case "$what" in
+    economy) bench_economy "$@" ;;
+    speed) bench_speed "$@" ;;
+    *) die "no benchmark '$what'; there are: economy, speed" ;;
+  esac
+}
+
+bench_economy() {
   # Debian's Python, for which Debian's matplotlib is installed.
   local run=(/usr/bin/python3 -B "$ROOT/tests/bench/economy.py") argument
   for argument in "$@"; do
@@ -25,4 +35,35 @@ bench() {
     fi
   fi
   exec "${run[@]}" "$@"
+}
+
+bench_speed() {
+  local run=(/usr/bin/python3 -B "$ROOT/tests/bench/speed.py") argument
+  local with_peer=0
+  for argument in "$@"; do
+    if [[ $argument =~ ^(-h|--help)$ ]]; then exec "${run[@]}" --help; fi
+    if [[ $argument == --peer ]]; then with_peer=1; fi
+  done
+  if [[ -z $(flag_value model "" "$@") ]]; then run+=("--model=$MODEL"); fi
+  # Mistakes show before the long part.
+  if [[ -x ${run[0]} ]]; then "${run[@]}" --check_only "$@" || exit; fi
+  install_packages
+  if [[ -z $(flag_value from_json "" "$@") ]]; then
+    ensure_requantize_venv
+    if ((with_peer)); then
+      ensure_peer_venv
+      run+=("--peer_python=$PEER_VENV/bin/python")
+    fi
+    ensure_built //tests/bench:engine_bench
+    if [[ " ${run[*]} " == *" --model=$MODEL "* ]]; then fetch_model; fi
+  fi
+  exec "${run[@]}" "--requantize_python=$REQUANTIZE_VENV/bin/python" "$@"
+}
+
+ensure_peer_venv() {
+  [[ -e $PEER_VENV ]] ||
+    say "llama.cpp is compiled once, which takes some minutes"
+  # The later flag counts: wheels, and sources of what has none.
+  ensure_venv "$PEER_VENV" "$ROOT/tests/bench/peer_requirements.txt" \
+    --no-deps --only-binary :none:
 }
