@@ -8,6 +8,7 @@ quantised does not come back: convert from the most precise one there is.
 """
 
 import argparse
+import contextlib
 import os
 import pathlib
 import sys
@@ -125,17 +126,17 @@ class Converter:
         writer = gguf.GGUFWriter(out, arch=architecture.contents(),
                                  endianess=reader.endianess)
         writer.data_alignment = reader.alignment
-        self._copy_metadata(writer)
-        for tensor in reader.tensors:
-            self._announce(writer, tensor)
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.write_ti_data_to_file()
-        for tensor in reader.tensors:
-            writer.write_tensor_data(self.convert(tensor),
-                                     tensor_endianess=reader.endianess)
-            yield tensor.name
-        writer.close()
+        with contextlib.closing(writer):
+            self._copy_metadata(writer)
+            for tensor in reader.tensors:
+                self._announce(writer, tensor)
+            writer.write_header_to_file()
+            writer.write_kv_data_to_file()
+            writer.write_ti_data_to_file()
+            for tensor in reader.tensors:
+                writer.write_tensor_data(self.convert(tensor),
+                                         tensor_endianess=reader.endianess)
+                yield tensor.name
 
     @property
     def num_tensors(self) -> int:
