@@ -133,11 +133,13 @@ absl::Status CheckSomeTokenRemains(const Sampling& sampling,
   if (sampling.allowed_tokens.empty() || stopping.min_tokens == 0) {
     return absl::OkStatus();
   }
+  // Sorted by CheckStopping: there can be as many as the vocabulary has, and as
+  // many allowed tokens.
+  const std::vector<int32_t>& stops = stopping.stop_tokens;
   const auto ends = [&](int32_t token) {
-    const auto in = [token](const std::vector<int32_t>& ids) {
-      return std::find(ids.begin(), ids.end(), token) != ids.end();
-    };
-    return in(stopping.stop_tokens) || (!stopping.ignore_eos && in(eos_ids));
+    if (std::binary_search(stops.begin(), stops.end(), token)) return true;
+    return !stopping.ignore_eos &&
+           std::find(eos_ids.begin(), eos_ids.end(), token) != eos_ids.end();
   };
   if (!std::all_of(sampling.allowed_tokens.begin(),
                    sampling.allowed_tokens.end(), ends)) {

@@ -51,8 +51,11 @@ absl::StatusOr<json> ToJson(const std::string& name,
 
 absl::StatusOr<int64_t> ToInteger(const std::string& name, const json& value,
                                   int64_t lowest, int64_t highest) {
-  if (value.is_number_integer()) {
-    const auto integer = value.get<int64_t>();  // above 2^63: negative
+  const bool is_too_large =
+      value.is_number_unsigned() &&
+      value.get<uint64_t>() > static_cast<uint64_t>(highest);
+  if (value.is_number_integer() && !is_too_large) {
+    const auto integer = value.get<int64_t>();
     if (integer >= lowest && integer <= highest) return integer;
   }
   return InvalidParameter(

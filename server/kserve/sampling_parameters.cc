@@ -23,6 +23,10 @@ using nlohmann::json;
 // 256 K fit as a logit_bias.
 constexpr size_t kMaxTextBytes = 8 << 20;
 
+// What a parameter is at most: a list or an object of simple values.  Deeper
+// ones would be written into errors, and copied, by recursion.
+constexpr int kMaxDepth = 1;
+
 // A parameter's value, with its name for errors.
 struct Value {
   const char* name;
@@ -223,8 +227,19 @@ absl::StatusOr<json> ParseSamplingParameters(std::string_view text) {
         absl::StrCat("sampling_parameters has ", text.size(),
                      " bytes, at most ", kMaxTextBytes, " are allowed"));
   }
-  json parameters = json::parse(text.begin(), text.end(), nullptr,
+  bool is_deep = false;
+  const auto keep = [&is_deep](int depth, json::parse_event_t event, json&) {
+    const bool begins = event == json::parse_event_t::array_start ||
+                        event == json::parse_event_t::object_start;
+    if (begins && depth > kMaxDepth) is_deep = true;
+    return !is_deep;
+  };
+  json parameters = json::parse(text.begin(), text.end(), keep,
                                 /*allow_exceptions=*/false);
+  if (is_deep) {
+    return absl::InvalidArgumentError(
+        "sampling_parameters nests lists or objects deeper than any parameter");
+  }
   if (!parameters.is_object()) {
     return absl::InvalidArgumentError("sampling_parameters is no JSON object");
   }

@@ -12,7 +12,8 @@ namespace strata::kserve {
 
 // The parameters of vLLM's SamplingParams that Strata has, under their names.
 
-// The object that the text is.  INVALID_ARGUMENT: it is none, or too long.
+// The object that the text is.  INVALID_ARGUMENT: it is none, too long, or
+// nests deeper than lists of simple values.
 absl::StatusOr<nlohmann::json> ParseSamplingParameters(std::string_view text);
 
 // Sets what the object has; null is as not there, and a number may stand in a

@@ -126,12 +126,27 @@ TEST(InferRequestTest, RefusesOtherSamplingParametersByName) {
 TEST(InferRequestTest, RefusesWhatIsNoObject) {
   for (const std::string& sampling :
        {std::string(), std::string("[]"), std::string("{"), std::string("7"),
-        std::string("{\"n\": 1} x"), std::string(100'000, '[')}) {
+        std::string("{\"n\": 1} x"), std::string("[")}) {
     EXPECT_EQ(ErrorOf(With(sampling)), "sampling_parameters is no JSON object");
   }
   EXPECT_EQ(ErrorOf(With(std::string((8 << 20) + 1, ' '))),
             "sampling_parameters has 8388609 bytes, at most 8388608 are "
             "allowed");
+}
+
+// What prints or copies such a value by recursion would run out of stack.
+TEST(InferRequestTest, RefusesWhatNestsDeep) {
+  constexpr int kDepth = 1'000'000;
+  const std::string opened(kDepth, '[');
+  const std::string list = opened + std::string(kDepth, ']');
+  for (const std::string& sampling :
+       {opened, "{\"temperature\": " + list + "}", "{\"stop\": " + list + "}",
+        "{\"unknown\": " + list + "}", std::string("{\"stop\": [[]]}"),
+        std::string("{\"logit_bias\": {\"1\": {}}}")}) {
+    EXPECT_EQ(
+        ErrorOf(With(sampling)),
+        "sampling_parameters nests lists or objects deeper than any parameter");
+  }
 }
 
 TEST(InferRequestTest, TheStrategyIsAParameterOrAnInput) {
@@ -171,9 +186,12 @@ TEST(InferRequestTest, TakesParametersOfTheProtocol) {
   Parameter("sequence_id", &message).set_int64_param(1);
   EXPECT_EQ(ErrorOf(message).find("sampling parameter \"sequence_id\""), 0u);
   message.clear_parameters();
-  Parameter("priority", &message).set_uint64_param(uint64_t{1} << 63);
-  EXPECT_EQ(ErrorOf(message).find("parameter \"priority\": must be an int"),
-            0u);
+  // The second would be -1, if it were taken for signed.
+  for (const uint64_t priority : {uint64_t{1} << 63, ~uint64_t{0}}) {
+    Parameter("priority", &message).set_uint64_param(priority);
+    EXPECT_EQ(ErrorOf(message).find("parameter \"priority\": must be an int"),
+              0u);
+  }
   message.clear_parameters();
   Parameter("priority", &message);
   EXPECT_EQ(ErrorOf(message), "parameter \"priority\": has no value");
