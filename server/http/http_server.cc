@@ -32,6 +32,12 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
   // Not make_unique: the constructor is private.
   std::unique_ptr<HttpServer> server(new HttpServer(host, std::move(pages)));
   const std::string address = JoinHostPort(host, port);
+  if (host.find(':') != host.npos && !mg_check_feature(MG_FEATURES_IPV6)) {
+    return absl::UnavailableError(absl::StrCat(
+        "cannot listen on ", address,
+        ": civetweb was built without IPv6, so that --host must be an IPv4 "
+        "address or a name"));
+  }
   const char* options[] = {"listening_ports", address.c_str(),
                            // A connection occupies a thread, also one that says
                            // nothing: many threads, which cost little while

@@ -1,5 +1,6 @@
 #include "tests/load/goodput.h"
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,14 @@ absl::StatusOr<Goodput> Goodput::Parse(std::string_view text) {
                                                     : nullptr;
     double value = 0;
     if (limit == nullptr || colon == item.npos ||
-        !absl::SimpleAtod(item.substr(colon + 1), &value) || !(value > 0)) {
+        !absl::SimpleAtod(item.substr(colon + 1), &value) || !(value > 0) ||
+        !std::isfinite(value)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "'", item, "': a goodput limit is ttft:MS, tpot:MS or e2el:MS"));
+    }
+    if (limit->has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", item, "': ", name, " has a limit already"));
     }
     *limit = value;
   }

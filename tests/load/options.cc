@@ -10,6 +10,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "client/connection.h"
 #include "tests/load/flag_range.h"
 
 ABSL_FLAG(int, num_prompts, 0,
@@ -109,6 +110,22 @@ absl::Status CheckNumbers() {
   return Within("timeout", absl::GetFlag(FLAGS_timeout), 0, 1e6);
 }
 
+// A misspelt one would let a run fail that was meant to pass.
+absl::Status CheckCodes(const std::vector<std::string>& codes) {
+  constexpr int kNumCodes = grpc::StatusCode::UNAUTHENTICATED + 1;
+  for (const std::string& code : codes) {
+    bool is_one = false;
+    for (int i = 1; i < kNumCodes; ++i) {
+      is_one = is_one || code == CodeName(static_cast<grpc::StatusCode>(i));
+    }
+    if (is_one) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--allow_errors: '", code,
+                     "' is no code of gRPC, such as RESOURCE_EXHAUSTED"));
+  }
+  return absl::OkStatus();
+}
+
 // `value`, or its error with the flag's name before it.
 template <typename T>
 absl::StatusOr<T> Named(const char* flag, absl::StatusOr<T> value) {
@@ -169,6 +186,7 @@ absl::StatusOr<LoadOptions> LoadOptionsFromFlags() {
   STRATA_ASSIGN_OR_RETURN(const CapacityOptions capacity,
                           CapacityOptions::FromFlags());
   const std::vector<std::string> allowed = absl::GetFlag(FLAGS_allow_errors);
+  STRATA_RETURN_IF_ERROR(CheckCodes(allowed));
   LoadOptions options = {
       .num_prompts = absl::GetFlag(FLAGS_num_prompts),
       .concurrency = absl::GetFlag(FLAGS_concurrency),

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
@@ -22,6 +23,7 @@ ABSL_DECLARE_FLAG(int, shared_prefix_tokens);
 ABSL_DECLARE_FLAG(bool, bypass_prefix_cache);
 ABSL_DECLARE_FLAG(std::string, trace);
 ABSL_DECLARE_FLAG(std::string, goodput);
+ABSL_DECLARE_FLAG(std::vector<std::string>, allow_errors);
 ABSL_DECLARE_FLAG(std::string, switch_to);
 ABSL_DECLARE_FLAG(double, switch_rate);
 ABSL_DECLARE_FLAG(bool, find_capacity);
@@ -139,8 +141,9 @@ TEST(MixTest, AFloorStandsAfterTheArrow) {
 TEST(MixTest, RefusesBadWeightsAndItems) {
   for (const char* text :
        {"full:0", "full:-1", "full:x", "full:", "full:inf", "full:nan",
-        "full,full", "full,,half", ":1,full", "full>", "full>:1",
-        "full>half>every=4", ">half,full", "full>half,full>half:2"}) {
+        "full:1e308,half:1e308", "full,full", "full,,half", ":1,full", "full>",
+        "full>:1", "full>half>every=4", ">half,full",
+        "full>half,full>half:2"}) {
     EXPECT_FALSE(Mix::Parse(text).ok()) << text;
   }
 }
@@ -153,7 +156,8 @@ TEST(GoodputTest, ParsesAnyOfTheThree) {
   EXPECT_EQ(goodput->e2el_ms, 5000.5);
   EXPECT_TRUE(goodput->any());
   EXPECT_FALSE(Goodput::Parse("")->any());
-  for (const char* text : {"ttft", "ttft:", "ttft:0", "itl:5", "ttft:nan"}) {
+  for (const char* text : {"ttft", "ttft:", "ttft:0", "itl:5", "ttft:nan",
+                           "ttft:1e400", "ttft:inf", "ttft:1,ttft:2"}) {
     EXPECT_FALSE(Goodput::Parse(text).ok()) << text;
   }
 }
@@ -184,6 +188,17 @@ TEST_F(FlagsTest, PrefixesAreNeitherSharedNorBypassedUnlessAsked) {
   absl::SetFlag(&FLAGS_shared_prefix_tokens, -1);
   EXPECT_THAT(LoadOptionsFromFlags().status().message(),
               HasSubstr("--shared_prefix_tokens=-1: must be from 0 to"));
+}
+
+TEST_F(FlagsTest, AllowedErrorsAreCodesOfGrpc) {
+  absl::SetFlag(&FLAGS_allow_errors, {"RESOURCE_EXHAUSTED", "CANCELLED"});
+  EXPECT_TRUE(LoadOptionsFromFlags().ok());
+  for (const char* code : {"RESOURCE_EXHAUSTD", "cancelled", "OK", "", "8"}) {
+    absl::SetFlag(&FLAGS_allow_errors, {code});
+    EXPECT_EQ(LoadOptionsFromFlags().status().message(),
+              "--allow_errors: '" + std::string(code) +
+                  "' is no code of gRPC, such as RESOURCE_EXHAUSTED");
+  }
 }
 
 TEST_F(FlagsTest, ErrorsNameTheFlag) {
