@@ -1,4 +1,5 @@
 // strata_server: opens its ports, loads a model, serves it until SIGTERM.
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -239,6 +240,15 @@ int Serve(const ServerOptions& options, StopSignal* stop) {
   return 0;
 }
 
+// Each connection is an open file, and gRPC closes a port for good when it may
+// open no more.  The default limit of 1,024 is for programs that use select.
+void RaiseOpenFileLimit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int Main(std::vector<char*> argv) {
   // Before any thread is started.
   StopSignal stop;
@@ -248,6 +258,7 @@ int Main(std::vector<char*> argv) {
   }
   const absl::StatusOr<ServerOptions> options = OptionsFromFlags(argv);
   if (!options.ok()) return Fail(options.status());
+  RaiseOpenFileLimit();
   return Serve(*options, &stop);
 }
 

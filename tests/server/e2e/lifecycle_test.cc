@@ -4,6 +4,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <memory>
 #include <string>
@@ -164,6 +165,21 @@ TEST(LifecycleTest, IdleConnectionsDoNotHoldTheEndUp) {
   server.Signal(SIGTERM);
   EXPECT_EQ(server.Wait(), 0);
   EXPECT_LT(absl::Now() - begin, absl::Seconds(3));
+}
+
+TEST(LifecycleTest, ManyConnectionsDoNotCloseThePort) {
+  rlimit usual = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const rlimit low = {.rlim_cur = 100, .rlim_max = usual.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  ServerProcess server({kTiny});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
+  ASSERT_TRUE(server.WaitUntilListening()) << server.Log();
+  const SlowConnections idle(server.grpc_address(), 200, "");
+  Client client(server.grpc_address());
+  const grpc::Status status =
+      client.Generate(GreedyRequest({1, 2, 3}, "full", 2)).status;
+  EXPECT_TRUE(status.ok()) << status.error_message();
 }
 
 TEST(LifecycleTest, SlowHttpConnectionsDoNotHideThatItLives) {
