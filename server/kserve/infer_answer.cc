@@ -4,23 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "server/finish_word.h"
+
 namespace strata::kserve {
 namespace {
 
 using inference::ModelInferResponse;
 using nlohmann::json;
-
-const char* ToWord(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kAborted:
-      return "abort";
-  }
-  return "";
-}
 
 // Raw contents: elements one after the other, the lowest byte first.
 void AppendUint32(uint32_t value, std::string* raw) {
@@ -92,7 +82,7 @@ void InferAnswer::Add(SequenceDelta delta) {
   part.logprobs.insert(part.logprobs.end(), delta.logprobs.begin(),
                        delta.logprobs.end());
   if (delta.end.has_value()) {
-    part.finish_reason = ToWord(delta.end->reason);
+    part.finish_reason = FinishWord(delta.end->reason);
     ++num_ended_;
   }
   has_news_ = true;

@@ -57,13 +57,7 @@ void InferCall::Admit(const Request& request) {
 void InferCall::OnceSubmitted(RequestId id,
                               std::function<void()> ask_to_cancel) {
   cancel_.Connect(std::move(ask_to_cancel));
-  {
-    absl::MutexLock lock(&mu_);
-    id_ = id;
-    is_submitted_ = true;
-    if (!is_ended_) return;
-  }
-  Close();
+  if (end_.OnceSubmitted(id)) Close();
 }
 
 void InferCall::OnDelta(SequenceDelta delta) {
@@ -74,12 +68,7 @@ void InferCall::OnDelta(SequenceDelta delta) {
 
 void InferCall::OnEnd(absl::Status status) {
   log_.status = status.ok() ? Answer() : std::move(status);
-  {
-    absl::MutexLock lock(&mu_);
-    is_ended_ = true;
-    if (!is_submitted_) return;
-  }
-  Close();
+  if (end_.OnEnd()) Close();
 }
 
 absl::Status InferCall::Answer() {
@@ -100,10 +89,7 @@ void InferCall::Close() {
 
 void InferCall::OnDone() {
   const std::shared_ptr<InferCall> last = std::move(grpc_reference_);
-  {
-    absl::MutexLock lock(&mu_);
-    log_.id = id_;
-  }
+  log_.id = end_.id();
   log_.total = absl::Now() - arrival_;
   parts_.admission->logger()(log_);
 }

@@ -6,10 +6,9 @@
 #include <functional>
 #include <memory>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/admission.h"
+#include "server/call_end.h"
 #include "server/cancel_relay.h"
 #include "server/engine_call.h"
 #include "server/kserve/infer_answer.h"
@@ -63,12 +62,7 @@ class InferCall final : public grpc::ServerUnaryReactor, public EngineCall {
   InferRequest request_;                       // not changed once it is parsed
   InferAnswer answer_;                         // the engine's until OnEnd
   RequestLog log_;                             // the same
-
-  absl::Mutex mu_;
-  RequestId id_ ABSL_GUARDED_BY(mu_) = 0;
-  // The two that Finish waits for.
-  bool is_submitted_ ABSL_GUARDED_BY(mu_) = false;
-  bool is_ended_ ABSL_GUARDED_BY(mu_) = false;
+  CallEnd end_;                                // which Finish waits for
 };
 
 }  // namespace strata::kserve

@@ -34,13 +34,7 @@ void ScoreCall::Admit(const Request& request) {
 void ScoreCall::OnceSubmitted(RequestId id,
                               std::function<void()> ask_to_cancel) {
   cancel_.Connect(std::move(ask_to_cancel));
-  {
-    absl::MutexLock lock(&mu_);
-    id_ = id;
-    is_submitted_ = true;
-    if (!is_ended_) return;
-  }
-  Finish(ToFinalStatus(log_.status, context_));
+  if (end_.OnceSubmitted(id)) Finish(ToFinalStatus(log_.status, context_));
 }
 
 void ScoreCall::OnDelta(SequenceDelta delta) {
@@ -60,20 +54,12 @@ void ScoreCall::OnEnd(absl::Status status) {
   log_.status = status.ok()
                     ? admission_->CheckAnswerSize(response_->ByteSizeLong())
                     : std::move(status);
-  {
-    absl::MutexLock lock(&mu_);
-    is_ended_ = true;
-    if (!is_submitted_) return;
-  }
-  Finish(ToFinalStatus(log_.status, context_));
+  if (end_.OnEnd()) Finish(ToFinalStatus(log_.status, context_));
 }
 
 void ScoreCall::OnDone() {
   const std::shared_ptr<ScoreCall> last = std::move(grpc_reference_);
-  {
-    absl::MutexLock lock(&mu_);
-    log_.id = id_;
-  }
+  log_.id = end_.id();
   log_.total = absl::Now() - arrival_;
   admission_->logger()(log_);
 }

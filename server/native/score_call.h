@@ -8,12 +8,11 @@
 #include <memory>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/strata.pb.h"
 #include "server/admission.h"
+#include "server/call_end.h"
 #include "server/cancel_relay.h"
 #include "server/engine_call.h"
 #include "server/request_log.h"
@@ -51,12 +50,7 @@ class ScoreCall final : public grpc::ServerUnaryReactor, public EngineCall {
   CancelRelay cancel_;
   std::shared_ptr<ScoreCall> grpc_reference_;  // until OnDone
   RequestLog log_;  // the engine's from Submit to OnEnd
-
-  absl::Mutex mu_;
-  RequestId id_ ABSL_GUARDED_BY(mu_) = 0;
-  // The two that Finish waits for.
-  bool is_submitted_ ABSL_GUARDED_BY(mu_) = false;
-  bool is_ended_ ABSL_GUARDED_BY(mu_) = false;
+  CallEnd end_;     // which Finish waits for
 };
 
 }  // namespace strata

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/finish_word.h"
+
 namespace strata::vllm {
 namespace {
 
@@ -16,18 +18,6 @@ using ::vllm::grpc::engine::TopLogProbs;
 // Of one chunk.  With 20 log-probabilities each it has some 200 kB: clients
 // receive 4 MB unless they ask for more.
 constexpr size_t kMaxChunkTokens = 1024;
-
-const char* ToWord(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kAborted:
-      return "abort";
-  }
-  return "";
-}
 
 void AddTop(const SampledToken& token, TopLogProbs* message) {
   for (int i = 0; i < token.num_top; ++i) {
@@ -127,7 +117,7 @@ void GenerateAnswer::TakeComplete(int index, GenerateComplete* message) {
                       message->mutable_output_logprobs());
   }
   const SequenceEnd end = *std::exchange(sequence.end, std::nullopt);
-  message->set_finish_reason(ToWord(end.reason));
+  message->set_finish_reason(FinishWord(end.reason));
   message->set_cached_tokens(end.usage.cached_tokens);
   if (!end.matched_stop.empty()) {
     message->set_matched_stop_str(end.matched_stop);

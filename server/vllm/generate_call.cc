@@ -11,22 +11,22 @@
 namespace strata::vllm {
 
 using ::vllm::grpc::engine::GenerateRequest;
+using ::vllm::grpc::engine::GenerateResponse;
 
 std::shared_ptr<GenerateCall> GenerateCall::Create(
     grpc::CallbackServerContext* context, Admission* admission,
     const Options& options) {
   std::shared_ptr<GenerateCall> call(
       new GenerateCall(context, admission, options));
-  call->grpc_reference_ = call;
+  call->LiveUntilDone(call);
   return call;
 }
 
 GenerateCall::GenerateCall(grpc::CallbackServerContext* context,
                            Admission* admission, const Options& options)
-    : context_(context),
-      admission_(admission),
-      options_(options),
-      arrival_(absl::Now()) {}
+    : ResponseStream(context, options.stall_limit, admission->logger(),
+                     RequestLog()),
+      admission_(admission) {}
 
 absl::Status GenerateCall::Parse(const GenerateRequest& message) {
   STRATA_ASSIGN_OR_RETURN(const RequestMetadata metadata,
@@ -67,66 +67,20 @@ void GenerateCall::Admit(const Request& request) {
   is_scoring_ = score_ != nullptr;
 }
 
-template <typename Change>
-void GenerateCall::Advance(Change change) {
-  mu_.Lock();
-  change();
-  // OnWriteDone and CancelIfStalled come back here.
-  if (is_writing_ || is_pinned_) {
-    mu_.Unlock();
-    return;
-  }
-  if (!is_broken_ && answer_.HasNews()) {
-    is_writing_ = true;
-    write_began_ = absl::Now();
-    answer_.Take(&response_);
-    mu_.Unlock();
-    const absl::Status fits =
-        admission_->CheckAnswerSize(response_.ByteSizeLong());
-    if (fits.ok()) {
-      StartWrite(&response_);
-    } else {
-      EndTooLarge(fits);
-    }
-    return;
-  }
-  if (!status_.has_value() || is_scoring_) {
-    mu_.Unlock();
-    return;
-  }
-  log_.status = failure_.ok() ? *status_ : failure_;
-  status_.reset();
-  const grpc::Status status = ToFinalStatus(log_.status, context_);
-  mu_.Unlock();
-  Finish(status);
+bool GenerateCall::TakeNext(GenerateResponse* response) {
+  if (is_broken_ || !answer_.HasNews()) return false;
+  answer_.Take(response);
+  return true;
 }
 
-// Not a lambda of Advance itself: that would instantiate Advance without end.
-void GenerateCall::EndTooLarge(const absl::Status& status) {
-  OnCancel();
-  Advance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    is_writing_ = false;
-    Fail(status);
-  });
+absl::Status GenerateCall::Complete(GenerateResponse* response) {
+  return admission_->CheckAnswerSize(response->ByteSizeLong());
 }
 
-void GenerateCall::Fail(absl::Status status) {
-  failure_ = std::move(status);
-  is_broken_ = true;
-}
+bool GenerateCall::MayFinish() const { return !is_scoring_; }
 
-void GenerateCall::OnceSubmitted(RequestId id,
-                                 std::function<void()> ask_to_cancel) {
-  cancel_.Connect(std::move(ask_to_cancel));
-  if (id != 0 && score_ != nullptr) BeginScore();
-  // Last: `this` may be gone afterwards.
-  Advance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    log_.id = id;
-    is_pinned_ = false;
-  });
-}
-
-void GenerateCall::BeginScore() {
+void GenerateCall::OnAccepted() {
+  if (score_ == nullptr) return;
   std::vector<int32_t> prompt;
   std::string strategy;
   {
@@ -176,46 +130,12 @@ void GenerateCall::OnDelta(SequenceDelta delta) {
 
 void GenerateCall::OnEnd(absl::Status status) {
   if (!status.ok()) CancelScore();
-  Advance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    status_ = std::move(status);
-  });
-}
-
-void GenerateCall::OnWriteDone(bool ok) {
-  Advance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    is_writing_ = false;
-    is_broken_ = is_broken_ || !ok;
-  });
-}
-
-void GenerateCall::CancelIfStalled(absl::Time now) {
-  {
-    absl::MutexLock lock(&mu_);
-    if (!is_writing_ || is_pinned_ ||
-        now - write_began_ < options_.stall_limit) {
-      return;
-    }
-    is_pinned_ = true;  // until TryCancel is over
-  }
-  // May call OnWriteDone and OnCancel on this thread: not under the lock.
-  context_->TryCancel();
-  Advance([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { is_pinned_ = false; });
+  ResponseStream::OnEnd(std::move(status));
 }
 
 void GenerateCall::OnCancel() {
-  cancel_.Cancel();
+  ResponseStream::OnCancel();
   CancelScore();
-}
-
-void GenerateCall::OnDone() {
-  const std::shared_ptr<GenerateCall> last = std::move(grpc_reference_);
-  RequestLog log;
-  {
-    absl::MutexLock lock(&mu_);
-    log = log_;
-  }
-  log.total = absl::Now() - arrival_;
-  admission_->logger()(log);
 }
 
 }  // namespace strata::vllm

@@ -25,13 +25,7 @@ void PromptScore::Begin(const grpc::CallbackServerContext* context,
 void PromptScore::OnceSubmitted(RequestId id,
                                 std::function<void()> ask_to_cancel) {
   cancel_.Connect(std::move(ask_to_cancel));
-  {
-    absl::MutexLock lock(&mu_);
-    id_ = id;
-    is_submitted_ = true;
-    if (!is_ended_) return;
-  }
-  Close();
+  if (end_.OnceSubmitted(id)) Close();
 }
 
 void PromptScore::OnDelta(SequenceDelta delta) {
@@ -42,19 +36,11 @@ void PromptScore::OnDelta(SequenceDelta delta) {
 
 void PromptScore::OnEnd(absl::Status status) {
   log_.status = std::move(status);
-  {
-    absl::MutexLock lock(&mu_);
-    is_ended_ = true;
-    if (!is_submitted_) return;
-  }
-  Close();
+  if (end_.OnEnd()) Close();
 }
 
 void PromptScore::Close() {
-  {
-    absl::MutexLock lock(&mu_);
-    log_.id = id_;
-  }
+  log_.id = end_.id();
   log_.total = absl::Now() - begin_;
   const Done done = std::exchange(done_, nullptr);  // it may hold this
   admission_->logger()(log_);

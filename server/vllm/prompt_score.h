@@ -9,12 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/strata.pb.h"
 #include "server/admission.h"
+#include "server/call_end.h"
 #include "server/cancel_relay.h"
 #include "server/engine_call.h"
 #include "server/request_log.h"
@@ -56,12 +55,7 @@ class PromptScore final : public EngineCall,
   Done done_;
   std::vector<SampledToken> logprobs_;  // the engine's until OnEnd
   RequestLog log_;                      // the same, but for the id
-
-  absl::Mutex mu_;
-  RequestId id_ ABSL_GUARDED_BY(mu_) = 0;
-  // The two that Close waits for.
-  bool is_submitted_ ABSL_GUARDED_BY(mu_) = false;
-  bool is_ended_ ABSL_GUARDED_BY(mu_) = false;
+  CallEnd end_;                         // which Close waits for
 };
 
 }  // namespace strata::vllm
