@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "tests/testing/loopback_server.h"
 
 namespace strata {
 namespace {
@@ -19,14 +19,9 @@ using ::testing::HasSubstr;
 class FakeAdmin : public v1::Admin::Service {
  public:
   FakeAdmin() {
-    int port = 0;
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                             &port);
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
-    auto opened =
-        Connection::Open({.address = absl::StrCat("127.0.0.1:", port)});
+    std::string address;
+    server_ = StartOnLoopback({this}, &address);
+    auto opened = Connection::Open({.address = address});
     EXPECT_TRUE(opened.ok());
     connection = *std::move(opened);
   }

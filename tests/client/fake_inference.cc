@@ -5,20 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "base/check.h"
+#include "tests/testing/loopback_server.h"
 
 namespace strata {
 
-FakeInference::FakeInference() {
-  int port = 0;
-  grpc::ServerBuilder builder;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                           &port);
-  builder.RegisterService(this);
-  server_ = builder.BuildAndStart();
-  STRATA_CHECK(server_ != nullptr);
-  address_ = absl::StrCat("127.0.0.1:", port);
-}
+FakeInference::FakeInference() { server_ = StartOnLoopback({this}, &address_); }
 
 FakeInference::~FakeInference() { server_->Shutdown(); }
 

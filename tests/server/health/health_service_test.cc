@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/server/served_tiny_model.h"
+#include "tests/testing/loopback_server.h"
 
 namespace strata {
 namespace {
@@ -23,15 +24,10 @@ constexpr const char* kReadinessNames[] = {
 class HealthServiceTest : public testing::Test {
  protected:
   void SetUp() override {
-    int port = 0;
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                             &port);
-    builder.RegisterService(&service_);
-    server_ = builder.BuildAndStart();
+    std::string address;
+    server_ = StartOnLoopback({&service_}, &address);
     stub_ = Health::NewStub(
-        grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
-                            grpc::InsecureChannelCredentials()));
+        grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
   }
   void TearDown() override {
     service_.EndWatches();

@@ -17,6 +17,7 @@
 #include "server/kserve/proto/grpc_service.grpc.pb.h"
 #include "tests/monitoring/scraped_metrics.h"
 #include "tests/server/served_tiny_model.h"
+#include "tests/testing/loopback_server.h"
 
 namespace strata::kserve {
 namespace {
@@ -64,18 +65,13 @@ class Server {
                   const InferStream::Options& options = {})
       : admission_(&state_, nullptr, limits), service_(&admission_, options) {
     state_.Publish(&served_.model);
-    int port = 0;
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                             &port);
-    builder.RegisterService(&service_);
-    server_ = builder.BuildAndStart();
+    std::string address;
+    server_ = StartOnLoopback({&service_}, &address);
     // A call gets 64 KiB more than it was read.
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     stub = inference::GRPCInferenceService::NewStub(grpc::CreateCustomChannel(
-        absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials(),
-        arguments));
+        address, grpc::InsecureChannelCredentials(), arguments));
   }
   ~Server() { server_->Shutdown(); }
 

@@ -9,6 +9,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "tests/server/native/service_fixture.h"
+#include "tests/testing/loopback_server.h"
 
 namespace strata {
 namespace {
@@ -118,14 +119,11 @@ TEST(InferenceServiceTest, LoadingAndDrainingAnswerUnavailable) {
   ServingState state;
   Admission admission(&state, nullptr);
   InferenceService service(&admission);
-  int port = 0;
-  grpc::ServerBuilder builder;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                           &port);
-  builder.RegisterService(&service);
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  const auto stub = v1::Inference::NewStub(grpc::CreateChannel(
-      "127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials()));
+  std::string address;
+  const std::unique_ptr<grpc::Server> server =
+      StartOnLoopback({&service}, &address);
+  const auto stub = v1::Inference::NewStub(
+      grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
   const auto get_model = [&] {
     grpc::ClientContext context;
     v1::GetModelResponse response;

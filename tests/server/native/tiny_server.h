@@ -17,6 +17,7 @@
 #include "server/native/inference_service.h"
 #include "server/serving_state.h"
 #include "tests/server/served_tiny_model.h"
+#include "tests/testing/loopback_server.h"
 
 namespace strata {
 
@@ -37,14 +38,7 @@ class TinyServer {
         admission_(
             &state, [this](const RequestLog& log) { Log(log); }, limits),
         inference_(&admission_, stall_limit) {
-    int port = 0;
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                             &port);
-    builder.RegisterService(&inference_);
-    builder.RegisterService(&admin_);
-    server_ = builder.BuildAndStart();
-    address = "127.0.0.1:" + std::to_string(port);
+    server_ = StartOnLoopback({&inference_, &admin_}, &address);
     channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
     inference = v1::Inference::NewStub(channel);
     admin = v1::Admin::NewStub(channel);

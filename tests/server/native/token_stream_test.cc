@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "proto/strata.grpc.pb.h"
+#include "tests/testing/loopback_server.h"
 
 namespace strata {
 namespace {
@@ -141,15 +142,10 @@ struct Counted {
 class TokenStreamTest : public testing::Test {
  protected:
   void SetUp() override {
-    int port = 0;
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                             &port);
-    builder.RegisterService(&service_);
-    server_ = builder.BuildAndStart();
+    std::string address;
+    server_ = StartOnLoopback({&service_}, &address);
     stub_ = v1::Inference::NewStub(
-        grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
-                            grpc::InsecureChannelCredentials()));
+        grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
   }
   void TearDown() override { server_->Shutdown(); }
 

@@ -18,6 +18,7 @@
 #include "server/vllm/proto/vllm_engine.grpc.pb.h"
 #include "tests/server/served_tiny_model.h"
 #include "tests/server/vllm/messages.h"
+#include "tests/testing/loopback_server.h"
 
 namespace strata::vllm {
 namespace {
@@ -37,18 +38,13 @@ class Server {
         admission_(&state_, nullptr, limits),
         service_(&admission_, {.model_path = "none", .max_sequences = 64},
                  options) {
-    int port = 0;
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                             &port);
-    builder.RegisterService(&service_);
-    server_ = builder.BuildAndStart();
+    std::string address;
+    server_ = StartOnLoopback({&service_}, &address);
     grpc::ChannelArguments arguments;
     // A call gets 64 KiB more than it was read.
     arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     stub = VllmEngine::NewStub(grpc::CreateCustomChannel(
-        absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials(),
-        arguments));
+        address, grpc::InsecureChannelCredentials(), arguments));
     state_.Publish(&served_.model);
   }
   ~Server() { server_->Shutdown(); }
