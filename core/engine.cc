@@ -236,6 +236,7 @@ void Engine::RunStep() {
   device_ = parts_.transformer->Run(plan_, sample_rows_, &sampled_);
   if (!device_.ok()) {
     device_lost_.store(true);
+    if (parts_.on_device_lost) parts_.on_device_lost(device_);
     EndAll(absl::InternalError(
         absl::StrCat("the device failed: ", device_.message())));
     return;

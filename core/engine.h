@@ -61,6 +61,8 @@ class Engine {
     StrategyRegistry* strategies = nullptr;
     Metrics* metrics = nullptr;
     std::function<absl::Time()> now = absl::Now;
+    // Called once, on the engine thread, with the device's error.
+    std::function<void(const absl::Status&)> on_device_lost = nullptr;
   };
 
   // Runs one short request, so that the first client does not pay for cold

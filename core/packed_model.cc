@@ -1,7 +1,11 @@
 #include "core/packed_model.h"
 
 #include <cstddef>
+#include <string>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "core/model/matrix_merger.h"
 
 namespace strata {
@@ -50,7 +54,75 @@ class Packer {
   MatrixMerger merger_;
 };
 
+// Adds up what packed weights take.
+class Adder {
+ public:
+  explicit Adder(const Backend& backend) : backend_(backend) {}
+
+  absl::Status Add(absl::string_view name, WeightView view,
+                   const LowRankUpdate& update = {}) {
+    if (update.is_present()) view.type = update.merged_type;
+    const absl::StatusOr<int64_t> num_bytes = backend_.PackedBytes(view);
+    if (!num_bytes.ok()) {
+      return absl::Status(num_bytes.status().code(),
+                          absl::StrCat(name, " [", view.rows, ", ", view.cols,
+                                       "]: ", num_bytes.status().message()));
+    }
+    num_bytes_ += *num_bytes;
+    return absl::OkStatus();
+  }
+
+  void AddFloats(const WeightView& vector) {
+    num_bytes_ += vector.rows * vector.cols * int64_t{sizeof(float)};
+  }
+
+  absl::Status AddLayer(size_t index, const LayerWeights& layer,
+                        const LayerUpdates& updates) {
+    struct Named {
+      const char* name;
+      const WeightView& view;
+      const LowRankUpdate& update;
+    };
+    for (const Named& matrix : {Named{"wq", layer.wq, updates.wq},
+                                {"wk", layer.wk, updates.wk},
+                                {"wv", layer.wv, updates.wv},
+                                {"wo", layer.wo, updates.wo},
+                                {"gate", layer.gate, updates.gate},
+                                {"up", layer.up, updates.up},
+                                {"down", layer.down, updates.down}}) {
+      STRATA_RETURN_IF_ERROR(Add(absl::StrCat(matrix.name, " of layer ", index),
+                                 matrix.view, matrix.update));
+    }
+    for (const WeightView* vector :
+         {&layer.attention_norm, &layer.bq, &layer.bk, &layer.bv, &layer.bo,
+          &layer.q_norm, &layer.k_norm, &layer.mlp_norm}) {
+      AddFloats(*vector);
+    }
+    return absl::OkStatus();
+  }
+
+  int64_t num_bytes() const { return num_bytes_; }
+
+ private:
+  const Backend& backend_;
+  int64_t num_bytes_ = 0;
+};
+
 }  // namespace
+
+absl::StatusOr<int64_t> PackedModelBytes(const Checkpoint& checkpoint,
+                                         const Backend& backend) {
+  Adder adder(backend);
+  for (size_t i = 0; i < checkpoint.layers.size(); ++i) {
+    STRATA_RETURN_IF_ERROR(
+        adder.AddLayer(i, checkpoint.layers[i], checkpoint.UpdatesOf(i)));
+  }
+  adder.AddFloats(checkpoint.final_norm);
+  STRATA_RETURN_IF_ERROR(
+      adder.Add("the head", checkpoint.head, checkpoint.head_update));
+  STRATA_RETURN_IF_ERROR(adder.Add("the embedding", checkpoint.embedding));
+  return adder.num_bytes();
+}
 
 PackedModel PackModel(const Checkpoint& checkpoint, Backend* backend,
                       const std::function<void(int)>& progress,

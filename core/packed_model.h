@@ -1,10 +1,12 @@
 #ifndef CORE_PACKED_MODEL_H_
 #define CORE_PACKED_MODEL_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "core/model/checkpoint.h"
 #include "kernels/backend.h"
 
@@ -36,9 +38,15 @@ struct PackedModel {
   const float* inv_freq = nullptr;  // [head_dim / 2], backend memory
 };
 
+// Bytes of backend memory that PackModel of this takes, and the embedding.
+// UNIMPLEMENTED, naming the matrix: one that the backend does not take.
+absl::StatusOr<int64_t> PackedModelBytes(const Checkpoint& checkpoint,
+                                         const Backend& backend);
+
 // Packs every weight, an adapter's updates merged (on `merge_threads` threads;
 // one merged matrix is held at a time); `progress` is called with the number of
-// layers done, from 1 to num_layers.
+// layers done, from 1 to num_layers.  Memory that is not there shows in the
+// backend's next Wait.  REQUIRES: PackedModelBytes of it.
 PackedModel PackModel(const Checkpoint& checkpoint, Backend* backend,
                       const std::function<void(int)>& progress,
                       int merge_threads = 1);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "core/largest_step.h"
 
 namespace strata {
 
@@ -25,6 +26,47 @@ Transformer::Transformer(PackedModel model, Backend* backend, int max_rows)
   kv_rows_.resize(c.num_layers);
 }
 
+int64_t Transformer::ActivationBytes(const ModelConfig& config, int max_rows) {
+  const int64_t floats = 2 * int64_t{config.hidden_size} +
+                         2 * int64_t{config.num_heads} * config.head_dim +
+                         config.intermediate_size;
+  return max_rows * floats * int64_t{sizeof(float)} +
+         LogitBytes(config, max_rows);
+}
+
+int64_t Transformer::LogitBytes(const ModelConfig& config, int max_rows) {
+  return int64_t{std::min(max_rows, kMaxLogitRows)} * config.vocab_size *
+         int64_t{sizeof(float)};
+}
+
+absl::StatusOr<int64_t> Transformer::Reserve(const KvLayout& layout,
+                                             int max_sequences) {
+  const int num_decoding = std::min(max_sequences, max_rows_);
+  const std::vector<SampleRow> samples(max_rows_);
+  std::vector<SampledToken> out(max_rows_);
+  int64_t num_bytes = 0;
+  // Rows of a step, and those that go on after a layer: steps that only decode,
+  // with a prompt, and with a prompt that ends.
+  const std::pair<int, int> cases[] = {{num_decoding, num_decoding},
+                                       {max_rows_, max_rows_},
+                                       {max_rows_, max_rows_ - 1}};
+  for (const auto& [num_rows, num_kept] : cases) {
+    const int layers = model_.config.num_layers;
+    const LargestStep all(num_decoding, num_rows, layout.page_tokens, layers);
+    const LargestStep kept(num_decoding, num_kept, layout.page_tokens, layers);
+    const bool some_end = num_kept < num_rows;
+    backend_->Embed(
+        {.table = model_.embedding, .tokens = all.tokens(), .x = x_});
+    for (int layer = 0; layer < layers; ++layer) {
+      QueueLayer(layer, all.step(), some_end ? kept.step() : all.step(),
+                 kept.rows(), all.rows());
+    }
+    QueueHead(kept.rows(), std::span(samples).first(num_kept), out.data());
+    STRATA_ASSIGN_OR_RETURN(num_bytes, backend_->Reserve(layout));
+  }
+  return num_bytes;
+}
+
 absl::Status Transformer::Run(const BatchPlan& plan,
                               std::span<const SampleRow> samples,
                               std::vector<SampledToken>* out) {
@@ -37,7 +79,10 @@ absl::Status Transformer::Run(const BatchPlan& plan,
     RunLayer(layer);
     if (row_sets_[active_].rows() == 0) break;
   }
-  if (!samples.empty()) RunHead(samples, out->data());
+  if (!samples.empty()) {
+    row_sets_[active_].WantedRows(&wanted_rows_);
+    QueueHead(wanted_rows_, samples, out->data());
+  }
   return backend_->Wait();
 }
 
@@ -65,23 +110,29 @@ void Transformer::SetTables(const BatchPlan& plan) {
 }
 
 void Transformer::RunLayer(int layer) {
-  const ModelConfig& c = model_.config;
-  const PackedLayer& weights = model_.layers[layer];
   const RowSet& all = row_sets_[active_];
   std::vector<int32_t>& q_rows = q_rows_[layer];
-  const bool some_end = all.SomeEndAt(layer);
-  if (some_end) {
+  if (all.SomeEndAt(layer)) {
     row_sets_[++active_].SetKept(all, layer, &q_rows);
   } else {
     q_rows.resize(all.rows());
     std::iota(q_rows.begin(), q_rows.end(), 0);
   }
   all.LeaderRows(layer, &kv_rows_[layer]);
+  QueueLayer(layer, all.step(), row_sets_[active_].step(), q_rows,
+             kv_rows_[layer]);
+}
+
+void Transformer::QueueLayer(int layer, const Step& all, const Step& kept,
+                             std::span<const int32_t> q_rows,
+                             std::span<const int32_t> kv_rows) {
+  const ModelConfig& c = model_.config;
+  const PackedLayer& weights = model_.layers[layer];
   backend_->Qkv({.layer = layer,
                  .x = x_,
-                 .step = &all.step(),
+                 .step = &all,
                  .q_rows = q_rows,
-                 .kv_rows = kv_rows_[layer],
+                 .kv_rows = kv_rows,
                  .norm = weights.attention_norm,
                  .wq = weights.wq.get(),
                  .wk = weights.wk.get(),
@@ -93,17 +144,16 @@ void Transformer::RunLayer(int layer) {
                  .k_norm = weights.k_norm,
                  .inv_freq = model_.inv_freq,
                  .q = q_});
-  const RowSet& kept = row_sets_[active_];
-  const int rows = kept.rows();
+  const int rows = static_cast<int>(q_rows.size());
   if (rows == 0) return;
-  if (some_end) {
+  if (&kept != &all) {
     backend_->Gather(
         {.x = x_, .row_ids = q_rows, .dim = c.hidden_size, .y = gathered_});
     std::swap(x_, gathered_);
   }
   backend_->Attention(
       {.layer = layer,
-       .step = &kept.step(),
+       .step = &kept,
        .q = q_,
        .out = attended_,
        .q_heads = c.num_heads,
@@ -127,10 +177,9 @@ void Transformer::RunLayer(int layer) {
                     .accumulate = true});
 }
 
-void Transformer::RunHead(std::span<const SampleRow> samples,
-                          SampledToken* out) {
-  row_sets_[active_].WantedRows(&wanted_rows_);
-  const std::span<const int32_t> wanted = wanted_rows_;
+void Transformer::QueueHead(std::span<const int32_t> wanted,
+                            std::span<const SampleRow> samples,
+                            SampledToken* out) {
   for (size_t first = 0; first < wanted.size(); first += kMaxLogitRows) {
     const size_t count = std::min<size_t>(kMaxLogitRows, wanted.size() - first);
     backend_->Head({.x = x_,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "core/batch_plan.h"
 #include "core/packed_model.h"
 #include "core/row_set.h"
@@ -23,8 +24,17 @@ namespace strata {
 // thread's.
 class Transformer {
  public:
-  // max_rows: of a step.  `backend` outlives this; its pages are created.
+  // max_rows: of a step.  `backend` outlives this.
   Transformer(PackedModel model, Backend* backend, int max_rows);
+
+  // Lets the backend allocate what steps of max_rows rows need, of them up to
+  // `max_sequences` that decode.  Returns what Backend::Reserve does.
+  // REQUIRES: the pages of `layout` are not created yet.
+  absl::StatusOr<int64_t> Reserve(const KvLayout& layout, int max_sequences);
+
+  // Bytes of f32 activations, and of them of logits.
+  static int64_t ActivationBytes(const ModelConfig& config, int max_rows);
+  static int64_t LogitBytes(const ModelConfig& config, int max_rows);
 
   // Runs the plan's rows and samples: out[i] is the token of the i-th wanted
   // row under samples[i], in the order of the chunks and of the rows in them.
@@ -41,7 +51,12 @@ class Transformer {
 
   void SetTables(const BatchPlan& plan);
   void RunLayer(int layer);
-  void RunHead(std::span<const SampleRow> samples, SampledToken* out);
+  // Queues a layer for the rows of `all`; those in q_rows, `kept`, go on.
+  void QueueLayer(int layer, const Step& all, const Step& kept,
+                  std::span<const int32_t> q_rows,
+                  std::span<const int32_t> kv_rows);
+  void QueueHead(std::span<const int32_t> wanted,
+                 std::span<const SampleRow> samples, SampledToken* out);
 
   const PackedModel model_;
   Backend* const backend_;

@@ -34,13 +34,20 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  virtual std::string name() const = 0;  // "cpu", "cuda"
+  virtual std::string name() const = 0;    // "cpu", "cuda"
   virtual std::string device() const = 0;  // what computes, in words
   virtual std::string kv_format()
       const = 0;  // "f32", "bf16": elements of the pages
 
+  // Bytes that can still be allocated.  An error: they cannot be told.
+  virtual absl::StatusOr<int64_t> FreeBytes() const = 0;
+
+  // Bytes that Pack of such a view takes; view.data does not count.
+  // UNIMPLEMENTED: the backend has no product with such a matrix.
+  virtual absl::StatusOr<int64_t> PackedBytes(const WeightView& view) const = 0;
   // Packs weights into the backend's layout; `view` may go when it returns.
-  // REQUIRES: view.data is readable for view.NumBytes().
+  // Memory that is not there shows in the next Wait.
+  // REQUIRES: PackedBytes of it; view.data is readable for view.NumBytes().
   virtual std::unique_ptr<Matrix> Pack(const WeightView& view) = 0;
 
   // `count` floats in backend memory, zeroed, owned by the backend and alive as
@@ -48,6 +55,14 @@ class Backend {
   virtual float* NewFloats(int64_t count) = 0;
   // NewFloats holding `view` converted to f32, in the order of view.StoredRow.
   virtual float* NewFloats(const WeightView& view) = 0;
+
+  // Allocates what Wait would need for intermediate results of all that is
+  // queued, and drops the queue: steps that are no larger find it there.
+  // Returns the bytes held for steps: these and all of NewFloats(count).
+  // RESOURCE_EXHAUSTED if the memory is not there; UNIMPLEMENTED: the backend
+  // has no attention for such heads.
+  // REQUIRES: before CreateKvPages, whose layout differs in num_pages alone.
+  virtual absl::StatusOr<int64_t> Reserve(const KvLayout& layout) = 0;
 
   // Bytes of one page of `layout`: 2 * kv_heads * page_tokens * head_dim
   // elements.

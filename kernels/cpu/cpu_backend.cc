@@ -1,10 +1,12 @@
 #include "kernels/cpu/cpu_backend.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "kernels/cpu/available_memory.h"
 #include "kernels/cpu/dequantize.h"
 #include "kernels/cpu/embed.h"
 #include "kernels/cpu/gather.h"
@@ -31,6 +33,15 @@ std::string CpuBackend::kv_format() const {
   return kv_type_ == KvType::kF32 ? "f32" : "bf16";
 }
 
+absl::StatusOr<int64_t> CpuBackend::FreeBytes() const {
+  return AvailableMemory();
+}
+
+absl::StatusOr<int64_t> CpuBackend::PackedBytes(const WeightView& view) const {
+  const int64_t num_tiles = (view.rows + kTile - 1) / kTile;
+  return num_tiles * TileBytes(view.type, view.cols);
+}
+
 std::unique_ptr<Matrix> CpuBackend::Pack(const WeightView& view) {
   auto matrix = std::make_unique<PackedMatrix>(view, weights_);
   team_.Run([&](const Worker& worker) { matrix->Fill(view, worker); });
@@ -38,15 +49,25 @@ std::unique_ptr<Matrix> CpuBackend::Pack(const WeightView& view) {
 }
 
 float* CpuBackend::NewFloats(int64_t count) {
-  return floats_.emplace_back(count * sizeof(float)).floats();
+  AlignedBuffer& floats = floats_.emplace_back(count * sizeof(float));
+  // Memory is only taken when it is first written.
+  std::memset(floats.data(), 0, floats.size());
+  activation_bytes_ += floats.size();
+  return floats.floats();
 }
 
 float* CpuBackend::NewFloats(const WeightView& view) {
-  float* floats = NewFloats(view.rows * view.cols);
+  float* floats =
+      floats_.emplace_back(view.rows * view.cols * sizeof(float)).floats();
   for (int64_t row = 0; row < view.rows; ++row) {
     DequantizeRow(view, row, floats + row * view.cols);
   }
   return floats;
+}
+
+absl::StatusOr<int64_t> CpuBackend::Reserve(const KvLayout&) {
+  queue_.clear();  // what is queued has reserved its memory
+  return activation_bytes_ + matmul_.num_bytes() + k_.size() + v_.size();
 }
 
 int64_t CpuBackend::PageBytes(const KvLayout& layout) const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/aligned_buffer.h"
 #include "kernels/cpu/attention.h"
@@ -38,10 +39,13 @@ class CpuBackend final : public Backend {
   std::string device() const override;
   std::string kv_format() const override;
 
+  absl::StatusOr<int64_t> FreeBytes() const override;
+  absl::StatusOr<int64_t> PackedBytes(const WeightView& view) const override;
   std::unique_ptr<Matrix> Pack(const WeightView& view) override;
   float* NewFloats(int64_t count) override;
   float* NewFloats(const WeightView& view) override;
 
+  absl::StatusOr<int64_t> Reserve(const KvLayout& layout) override;
   int64_t PageBytes(const KvLayout& layout) const override;
   absl::Status CreateKvPages(const KvLayout& layout) override;
 
@@ -80,6 +84,7 @@ class CpuBackend final : public Backend {
   SampleScratch sample_scratch_;
   std::unique_ptr<KvPages> pages_;     // null before CreateKvPages
   std::vector<AlignedBuffer> floats_;  // what NewFloats gave
+  int64_t activation_bytes_ = 0;       // of them, those of NewFloats(count)
   AlignedBuffer k_;  // keys of one layer, before they are in pages
   AlignedBuffer v_;
   std::vector<Operation> queue_;

@@ -48,6 +48,16 @@ void Matmul::Reserve(int num_rows, int64_t cols) {
   }
 }
 
+int64_t Matmul::num_bytes() const {
+  int64_t sum = 0;
+  for (const AlignedBuffer& rows : rows_) sum += rows.size();
+  for (const Scratch& scratch : scratch_) {
+    sum += scratch.normalized.size() + scratch.sums.size();
+    for (const AlignedBuffer& row : scratch.row) sum += row.size();
+  }
+  return sum;
+}
+
 PackedRows Matmul::Rows(AlignedBuffer* buffers, RowType type,
                         int64_t cols) const {
   return {.data = buffers[static_cast<int>(type)].data(),

@@ -42,6 +42,7 @@ class Matmul {
 
   // Memory for inputs of this size; when no worker runs.
   void Reserve(int num_rows, int64_t cols);
+  int64_t num_bytes() const;  // reserved
 
   // Called by all workers.  Another Run may begin only after a Sync.
   // REQUIRES: Reserve of this size.

@@ -17,6 +17,11 @@ namespace {
 // Rows that steps which only decode are rounded up to: a graph for each.
 constexpr int kBuckets[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 48, 56, 64};
 
+// By index of CudaBackend::Operation.
+constexpr const char* kOperations[] = {"Embed",  "Qkv",      "Attention",
+                                       "Linear", "GatedMlp", "Gather",
+                                       "Head",   "Sample"};
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Create() {
@@ -60,12 +65,7 @@ std::string CudaBackend::device() const {
 }
 
 std::unique_ptr<Matrix> CudaBackend::Pack(const WeightView& view) {
-  if (view.cols % 16 != 0 && error_.ok()) {
-    error_ = absl::UnimplementedError(
-        absl::StrCat("the CUDA backend takes matrices of a multiple of 16 "
-                     "columns, not of ",
-                     view.cols));
-  }
+  STRATA_CHECK(view.cols % 16 == 0);
   return std::make_unique<PackedMatrix>(ToDevice(view));
 }
 
@@ -102,11 +102,17 @@ DeviceMatrix CudaBackend::ToDevice(const WeightView& view) {
 
 std::byte* CudaBackend::NewMemory(int64_t num_bytes) {
   memory_.emplace_back(num_bytes);
-  Latch(memory_.back().error(), "memory for the model");
+  Latch(memory_.back().error(), absl::StrCat(num_bytes, " bytes of memory"));
   return memory_.back().data();
 }
 
 float* CudaBackend::NewFloats(int64_t count) {
+  float* floats = NewZeros(count);
+  activation_bytes_ += memory_.back().num_bytes();
+  return floats;
+}
+
+float* CudaBackend::NewZeros(int64_t count) {
   // Half more, for the rows that a step is padded with: no bucket is more than
   // 1.5 times the rows that go into it.
   const int64_t num_bytes =
@@ -121,7 +127,7 @@ float* CudaBackend::NewFloats(const WeightView& view) {
   for (int64_t row = 0; row < view.rows; ++row) {
     cpu::DequantizeRow(view, row, floats.data() + row * view.cols);
   }
-  float* device = NewFloats(static_cast<int64_t>(floats.size()));
+  float* device = NewZeros(static_cast<int64_t>(floats.size()));
   if (error_.ok()) {
     Latch(cudaMemcpy(device, floats.data(), floats.size() * sizeof(float),
                      cudaMemcpyHostToDevice),
@@ -136,89 +142,99 @@ int64_t CudaBackend::PageBytes(const KvLayout& layout) const {
 }
 
 absl::Status CudaBackend::CreateKvPages(const KvLayout& layout) {
-  STRATA_CHECK(pages_.data == nullptr);
-  slab_.Grow(layout.num_pages * PageBytes(layout));
-  if (slab_.error() != cudaSuccess) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        layout.num_pages * PageBytes(layout), " bytes of KV cache on the GPU: ",
-        cudaGetErrorString(slab_.error()), " (lower --kv_memory)"));
-  }
-  pages_ = {.data = reinterpret_cast<Bf16*>(slab_.data()),
-            .kv_heads = layout.kv_heads,
-            .page_tokens = layout.page_tokens,
-            .head_dim = layout.head_dim};
+  STRATA_CHECK(slab_.data() == nullptr);
+  // The page tables of a step, as long as no page is in two of them.
+  const int64_t table_bytes = layout.num_pages * int64_t{sizeof(int32_t)};
+  Latch(upload_.Reserve(table_bytes), "memory for page tables");
+  const int64_t num_bytes = layout.num_pages * PageBytes(layout);
+  slab_.Grow(num_bytes);
+  Latch(slab_.error(), absl::StrCat(num_bytes, " bytes of KV cache"));
+  SetPageShape(layout);
+  pages_.data = reinterpret_cast<Bf16*>(slab_.data());
   return error_;
 }
 
 absl::Status CudaBackend::Wait() {
   if (error_.ok() && !queue_.empty()) {
-    upload_.Clear();
-    launches_.clear();
-    steps_.clear();
-    page_tables_.clear();
-    sampled_rows_.clear();
-    num_sampled_ = 0;
-    scratch_has_moved_ = false;
-    only_decodes_ = OnlyDecodes();
-    for (const Operation& operation : queue_) {
-      std::visit([this](const auto& args) { Lower(args); }, operation);
-    }
-    NeedScratch(&sampled_, num_sampled_ * static_cast<int64_t>(
-                                              sizeof(DeviceSampledToken)));
-    if (error_.ok()) Latch(Run(), "a step");
+    LowerQueue();
+    if (error_.ok()) Run();
     if (error_.ok()) FetchSamples();
   }
   queue_.clear();
   return error_;
 }
 
-cudaError_t CudaBackend::Run() {
-  cudaError_t error = upload_.Copy(stream_);
-  if (error != cudaSuccess) return error;
+void CudaBackend::LowerQueue() {
+  upload_.Clear();
+  launches_.clear();
+  steps_.clear();
+  page_tables_.clear();
+  sampled_rows_.clear();
+  num_sampled_ = 0;
+  scratch_has_moved_ = false;
+  only_decodes_ = OnlyDecodes();
+  for (const Operation& operation : queue_) {
+    operation_ = kOperations[operation.index()];
+    std::visit([this](const auto& args) { Lower(args); }, operation);
+  }
+  const int64_t sampled_bytes =
+      num_sampled_ * static_cast<int64_t>(sizeof(DeviceSampledToken));
+  NeedScratch(&sampled_, sampled_bytes);
+  sampled_host_.Grow(sampled_bytes);
+  Latch(sampled_host_.error(), "memory of the host for tokens");
+}
+
+void CudaBackend::Run() {
+  if (!Latch(upload_.Copy(stream_), "copying a step to the device")) return;
   // What was captured knows the old addresses.
   if (upload_.has_moved() || scratch_has_moved_) DropGraphs();
-  error = only_decodes_ ? LaunchGraph() : LaunchAll();
-  if (error != cudaSuccess) return error;
-  if (num_sampled_ > 0) {
-    const int64_t size =
-        num_sampled_ * static_cast<int64_t>(sizeof(DeviceSampledToken));
-    sampled_host_.Grow(size);
-    if (sampled_host_.error() != cudaSuccess) return sampled_host_.error();
-    error = cudaMemcpyAsync(sampled_host_.data(), sampled_.data(), size,
-                            cudaMemcpyDeviceToHost, stream_);
-    if (error != cudaSuccess) return error;
+  if (only_decodes_) {
+    LaunchGraph();
+  } else {
+    LaunchAll();
   }
-  return cudaStreamSynchronize(stream_);
+  if (error_.ok() && num_sampled_ > 0) {
+    Latch(cudaMemcpyAsync(
+              sampled_host_.data(), sampled_.data(),
+              num_sampled_ * static_cast<int64_t>(sizeof(DeviceSampledToken)),
+              cudaMemcpyDeviceToHost, stream_),
+          "copying tokens to the host");
+  }
+  if (error_.ok()) Latch(cudaStreamSynchronize(stream_), "running a step");
 }
 
-cudaError_t CudaBackend::LaunchAll() {
+void CudaBackend::LaunchAll() {
   for (const Launch& launch : launches_) {
-    if (const cudaError_t error = launch(); error != cudaSuccess) return error;
+    if (!Latch(launch.run(), launch.operation)) return;
   }
-  return cudaSuccess;
 }
 
-cudaError_t CudaBackend::LaunchGraph() {
+void CudaBackend::LaunchGraph() {
   const auto& embed = std::get<strata::EmbedArgs>(queue_.front());
   const auto key = std::pair(Padded(static_cast<int>(embed.tokens.size())),
                              static_cast<const float*>(embed.x));
-  const auto found = graphs_.find(key);
-  if (found != graphs_.end()) return cudaGraphLaunch(found->second, stream_);
-  cudaError_t error =
-      cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal);
-  if (error != cudaSuccess) return error;
-  const cudaError_t launched = LaunchAll();
-  cudaGraph_t graph = nullptr;
-  error = cudaStreamEndCapture(stream_, &graph);
-  if (launched != cudaSuccess) error = launched;
-  cudaGraphExec_t executable = nullptr;
-  if (error == cudaSuccess) {
-    error = cudaGraphInstantiate(&executable, graph, 0);
+  auto found = graphs_.find(key);
+  if (found == graphs_.end()) {
+    const cudaGraphExec_t graph = CaptureGraph();
+    if (graph == nullptr) return;
+    found = graphs_.emplace(key, graph).first;
   }
+  Latch(cudaGraphLaunch(found->second, stream_), "launching a step's graph");
+}
+
+cudaGraphExec_t CudaBackend::CaptureGraph() {
+  constexpr absl::string_view kWhat = "capturing a step";
+  if (!Latch(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal),
+             kWhat)) {
+    return nullptr;
+  }
+  LaunchAll();
+  cudaGraph_t graph = nullptr;
+  Latch(cudaStreamEndCapture(stream_, &graph), kWhat);
+  cudaGraphExec_t executable = nullptr;
+  if (error_.ok()) Latch(cudaGraphInstantiate(&executable, graph, 0), kWhat);
   if (graph != nullptr) cudaGraphDestroy(graph);
-  if (error != cudaSuccess) return error;
-  graphs_.emplace(key, executable);
-  return cudaGraphLaunch(executable, stream_);
+  return executable;
 }
 
 void CudaBackend::DropGraphs() {
@@ -244,10 +260,13 @@ void CudaBackend::FetchSamples() {
   }
 }
 
-void CudaBackend::Latch(cudaError_t error, const char* what) {
-  if (error == cudaSuccess || !error_.ok()) return;
-  error_ = absl::InternalError(
+bool CudaBackend::Latch(cudaError_t error, absl::string_view what) {
+  if (error == cudaSuccess || !error_.ok()) return error_.ok();
+  error_ = absl::Status(
+      error == cudaErrorMemoryAllocation ? absl::StatusCode::kResourceExhausted
+                                         : absl::StatusCode::kInternal,
       absl::StrCat("CUDA, ", what, ": ", cudaGetErrorString(error)));
+  return false;
 }
 
 bool CudaBackend::OnlyDecodes() const {

@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "kernels/backend.h"
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/gemm_library.h"
@@ -53,10 +54,13 @@ class CudaBackend final : public strata::Backend {
   std::string device() const override;
   std::string kv_format() const override { return "bf16"; }
 
+  absl::StatusOr<int64_t> FreeBytes() const override;
+  absl::StatusOr<int64_t> PackedBytes(const WeightView& view) const override;
   std::unique_ptr<Matrix> Pack(const WeightView& view) override;
   float* NewFloats(int64_t count) override;
   float* NewFloats(const WeightView& view) override;
 
+  absl::StatusOr<int64_t> Reserve(const KvLayout& layout) override;
   int64_t PageBytes(const KvLayout& layout) const override;
   absl::Status CreateKvPages(const KvLayout& layout) override;
 
@@ -85,7 +89,11 @@ class CudaBackend final : public strata::Backend {
       std::variant<strata::EmbedArgs, QkvArgs, strata::AttentionArgs,
                    LinearArgs, GatedMlpArgs, strata::GatherArgs, HeadArgs,
                    strata::SampleArgs>;
-  using Launch = std::function<cudaError_t()>;
+  // What an operation launches.
+  struct Launch {
+    const char* operation;  // its name
+    std::function<cudaError_t()> run;
+  };
 
   // A Step as it lies in upload_; offsets for At.
   struct UploadedStep {
@@ -110,6 +118,10 @@ class CudaBackend final : public strata::Backend {
   // Rows of a launch for `rows` of the step.
   int Padded(int rows) const;
 
+  // UNIMPLEMENTED: the kernels do not take such heads or such a vocabulary.
+  absl::Status CheckQueue(const KvLayout& layout) const;
+  void SetPageShape(const KvLayout& layout);
+  void LowerQueue();
   // Each appends what it needs to upload_ and its launches to launches_.
   void Lower(const strata::EmbedArgs& args);
   void Lower(const QkvArgs& args);
@@ -120,6 +132,7 @@ class CudaBackend final : public strata::Backend {
   void Lower(const HeadArgs& args);
   void Lower(const strata::SampleArgs& args);
 
+  void AddLaunch(std::function<cudaError_t()> run);
   // Only the first `num_matrices` of args.w are wanted, as far as the host
   // knows; the device knows it by `any`.
   void LowerProduct(ProductArgs args, int num_matrices, int64_t row_ids,
@@ -136,16 +149,20 @@ class CudaBackend final : public strata::Backend {
   DeviceStep ToDevice(const UploadedStep& step, bool decoding) const;
   DeviceMatrix ToDevice(const WeightView& view);
   std::byte* NewMemory(int64_t num_bytes);  // lives as long as the backend
+  float* NewZeros(int64_t count);
   // Memory of a scratch buffer that grows with the largest user.
   void NeedScratch(DeviceBuffer* buffer, int64_t num_bytes);
   void NeedArrived(int64_t count);
 
-  cudaError_t Run();
-  cudaError_t LaunchAll();
-  cudaError_t LaunchGraph();
+  void Run();
+  void LaunchAll();
+  void LaunchGraph();
+  cudaGraphExec_t CaptureGraph();  // null after an error
   void DropGraphs();
   void FetchSamples();
-  void Latch(cudaError_t error, const char* what);
+  // Keeps the first error, for Wait: in `what`, which may be an operation's
+  // name.  Returns whether there was none, now and before.
+  bool Latch(cudaError_t error, absl::string_view what);
 
   const cudaStream_t stream_;
   const int num_multiprocessors_;
@@ -153,6 +170,7 @@ class CudaBackend final : public strata::Backend {
   absl::Status error_;                    // the first one; permanent
 
   std::vector<DeviceBuffer> memory_;  // weights and floats
+  int64_t activation_bytes_ = 0;      // of them, those of NewFloats(count)
   absl::flat_hash_map<const std::byte*, DeviceMatrix> tables_;  // of Embed
   DeviceBuffer slab_;
   DevicePages pages_;
@@ -160,6 +178,7 @@ class CudaBackend final : public strata::Backend {
   std::vector<Operation> queue_;
 
   // Of the step that is lowered.
+  const char* operation_ = nullptr;  // the name of that which is
   StepUpload upload_;
   std::vector<Launch> launches_;
   std::vector<UploadedStep> steps_;

@@ -2,8 +2,10 @@
 // these read of the step into lists for the device.
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/packed_matrix.h"
@@ -21,9 +23,15 @@ std::span<const T> Of(const std::vector<T>& v) {
 
 }  // namespace
 
+void CudaBackend::AddLaunch(std::function<cudaError_t()> run) {
+  launches_.push_back({.operation = operation_, .run = std::move(run)});
+}
+
 void CudaBackend::NeedScratch(DeviceBuffer* buffer, int64_t num_bytes) {
   scratch_has_moved_ |= buffer->Grow(num_bytes);
-  Latch(buffer->error(), "memory for intermediate results");
+  if (buffer->error() == cudaSuccess) return;
+  Latch(buffer->error(),
+        absl::StrCat(num_bytes, " bytes for intermediate results"));
 }
 
 void CudaBackend::Lower(const strata::EmbedArgs& args) {
@@ -32,7 +40,7 @@ void CudaBackend::Lower(const strata::EmbedArgs& args) {
   const DeviceMatrix table = it->second;
   const int rows = Padded(static_cast<int>(args.tokens.size()));
   const int64_t tokens = upload_.Append(args.tokens, rows, -1);
-  launches_.push_back([=, this, x = args.x] {
+  AddLaunch([=, this, x = args.x] {
     return cuda::Embed({.table = table,
                         .tokens = upload_.At<int32_t>(tokens),
                         .rows = rows,
@@ -45,7 +53,7 @@ void CudaBackend::LowerProduct(ProductArgs args, int num_matrices,
                                int64_t row_ids, int64_t any) {
   NeedScratch(&product_, ProductScratchBytes(args));
   const bool is_for_library = IsForLibrary(args);
-  launches_.push_back([=, this]() mutable {
+  AddLaunch([=, this]() mutable {
     if (row_ids != kNoRowIds) args.row_ids = upload_.At<int32_t>(row_ids);
     if (any != kNoRowIds) args.any = upload_.At<int32_t>(any);
     args.scratch = product_.data();
@@ -112,7 +120,7 @@ void CudaBackend::Lower(const QkvArgs& args) {
       .eps = args.q_norm.weight != nullptr ? args.q_norm.eps : args.k_norm.eps,
       .inv_freq = args.inv_freq,
       .q = reinterpret_cast<Bf16*>(args.q)};
-  launches_.push_back([=, this]() mutable {
+  AddLaunch([=, this]() mutable {
     append.qkv = reinterpret_cast<const float*>(qkv_.data());
     append.leads = upload_.At<int32_t>(leads_at);
     append.step = ToDevice(steps_[step_index], /*decoding=*/false);
@@ -122,7 +130,7 @@ void CudaBackend::Lower(const QkvArgs& args) {
   if (all || args.q_rows.empty()) return;
   const int num_kept = static_cast<int>(args.q_rows.size());
   const int64_t kept = upload_.Append(args.q_rows, num_kept);
-  launches_.push_back([=, this, q = args.q] {
+  AddLaunch([=, this, q = args.q] {
     return cuda::Gather({.x = reinterpret_cast<const float*>(q_.data()),
                          .row_ids = upload_.At<int32_t>(kept),
                          .rows = num_kept,
@@ -150,7 +158,7 @@ void CudaBackend::Lower(const strata::AttentionArgs& args) {
         partials * pages_.head_dim * int64_t{sizeof(float)};
     NeedScratch(&split_, out_bytes + partials * int64_t{sizeof(float)});
     NeedArrived(int64_t{step.rows} * pages_.kv_heads);
-    launches_.push_back([=, this]() mutable {
+    AddLaunch([=, this]() mutable {
       attention.step = ToDevice(steps_[step_index], /*decoding=*/true);
       return cuda::DecodeAttention(
           attention,
@@ -163,7 +171,7 @@ void CudaBackend::Lower(const strata::AttentionArgs& args) {
   }
   // After the other, which leaves zeros in the rows that are not its own.
   if (step.num_tiles == 0) return;
-  launches_.push_back(
+  AddLaunch(
       [=, this, num_tiles = step.num_tiles, tiles = step.tiles]() mutable {
         attention.step = ToDevice(steps_[step_index], /*decoding=*/false);
         return cuda::PrefillAttention(attention, upload_.At<PrefillTile>(tiles),
@@ -206,7 +214,7 @@ void CudaBackend::Lower(const GatedMlpArgs& args) {
 void CudaBackend::Lower(const strata::GatherArgs& args) {
   const int rows = static_cast<int>(args.row_ids.size());
   const int64_t row_ids = upload_.Append(args.row_ids, rows);
-  launches_.push_back([=, this] {
+  AddLaunch([=, this] {
     return cuda::Gather({.x = args.x,
                          .row_ids = upload_.At<int32_t>(row_ids),
                          .rows = rows,
@@ -241,7 +249,7 @@ void CudaBackend::Lower(const strata::SampleArgs& args) {
   const int64_t first = num_sampled_;
   sampled_rows_.push_back({.first = first, .count = num_rows, .out = args.out});
   num_sampled_ += rows;
-  launches_.push_back([=, this, logits = args.logits, vocab = args.vocab] {
+  AddLaunch([=, this, logits = args.logits, vocab = args.vocab] {
     return cuda::Sample(
         {.logits = logits,
          .vocab = vocab,

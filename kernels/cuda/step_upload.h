@@ -49,21 +49,24 @@ class StepUpload {
     return at / static_cast<int64_t>(sizeof(T));
   }
 
+  // Memory for what has been appended, and for lists of `list_bytes` in all.
+  cudaError_t Reserve(int64_t list_bytes = 0) {
+    has_moved_ = false;
+    const cudaError_t error =
+        Grow(&fixed_part_, static_cast<int64_t>(fixed_.size()));
+    if (error != cudaSuccess) return error;
+    return Grow(&lists_part_,
+                std::max(list_bytes, static_cast<int64_t>(lists_.size())));
+  }
+
   // Starts to copy both parts.  The addresses below hold until the next one
   // that sets has_moved().
   cudaError_t Copy(cudaStream_t stream) {
-    has_moved_ = false;
+    if (const cudaError_t error = Reserve(); error != cudaSuccess) return error;
     for (Part* part : {&fixed_part_, &lists_part_}) {
       const std::vector<std::byte>& from =
           part == &fixed_part_ ? fixed_ : lists_;
-      const int64_t size = static_cast<int64_t>(from.size());
-      if (size == 0) continue;
-      if (size > part->device.num_bytes()) {
-        has_moved_ |= part->device.Grow(2 * size + 4096);
-        part->host.Grow(2 * size + 4096);
-      }
-      if (part->device.error() != cudaSuccess) return part->device.error();
-      if (part->host.error() != cudaSuccess) return part->host.error();
+      if (from.empty()) continue;
       std::memcpy(part->host.data(), from.data(), from.size());
       const cudaError_t error =
           cudaMemcpyAsync(part->device.data(), part->host.data(), from.size(),
@@ -73,6 +76,10 @@ class StepUpload {
     return cudaSuccess;
   }
   bool has_moved() const { return has_moved_; }
+
+  int64_t num_bytes() const {  // on the device
+    return fixed_part_.device.num_bytes() + lists_part_.device.num_bytes();
+  }
 
   template <typename T>
   const T* At(int64_t offset) const {
@@ -88,6 +95,15 @@ class StepUpload {
     DeviceBuffer device;
     PinnedBuffer host;
   };
+
+  cudaError_t Grow(Part* part, int64_t num_bytes) {
+    if (num_bytes > part->device.num_bytes()) {
+      has_moved_ |= part->device.Grow(2 * num_bytes + 4096);
+      part->host.Grow(2 * num_bytes + 4096);
+    }
+    return part->device.error() != cudaSuccess ? part->device.error()
+                                               : part->host.error();
+  }
 
   static int64_t Align(std::vector<std::byte>* part) {
     part->resize((part->size() + 15) / 16 * 16);

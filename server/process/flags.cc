@@ -35,7 +35,8 @@ ABSL_FLAG(int, threads, 0, "threads that compute; 0: all cores");
 ABSL_FLAG(std::string, precision, "auto",
           "auto: what is fastest; f32: exact products and a KV cache in f32");
 ABSL_FLAG(std::string, kv_memory, "1GiB",
-          "memory for the KV cache: bytes, KiB, MiB or GiB");
+          "memory for the KV cache: bytes, KiB, MiB or GiB; or 90%: of what is "
+          "free beside weights and workspace");
 ABSL_FLAG(int, page_tokens, 16,
           "positions of a page of the KV cache: a power of two, 4 to 128");
 ABSL_FLAG(int, max_sequences, 64, "sequences that run at once");
@@ -241,8 +242,8 @@ absl::StatusOr<ServerOptions> OptionsFromFlags(const std::vector<char*>& argv) {
   options.threads = absl::GetFlag(FLAGS_threads);
   options.precision = absl::GetFlag(FLAGS_precision);
   STRATA_ASSIGN_OR_RETURN(
-      options.kv_memory_bytes,
-      OfFlag("kv_memory", ParseByteSize(absl::GetFlag(FLAGS_kv_memory))));
+      options.kv_memory,
+      OfFlag("kv_memory", ParseMemorySize(absl::GetFlag(FLAGS_kv_memory))));
   options.page_tokens = absl::GetFlag(FLAGS_page_tokens);
   options.max_sequences = absl::GetFlag(FLAGS_max_sequences);
   options.max_batched_tokens = absl::GetFlag(FLAGS_max_batched_tokens);

@@ -1,7 +1,5 @@
 #include "server/process/model_host.h"
 
-#include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -9,10 +7,8 @@
 #include "absl/time/clock.h"
 #include "base/check.h"
 #include "core/model/lora_adapter.h"
-#include "core/packed_model.h"
 #include "core/transformer.h"
 #include "server/model_info.h"
-#include "server/process/open_backend.h"
 #include "server/version.h"
 
 namespace strata {
@@ -24,12 +20,6 @@ absl::Status BadFlag(const char* flag, const std::string& value,
       absl::StrCat("--", flag, "=", value, ": ", what));
 }
 
-// The error of `status` with the model's path in front of its message.
-absl::Status OfModel(const ServerOptions& options, const absl::Status& status) {
-  return absl::Status(status.code(),
-                      absl::StrCat(options.model, ": ", status.message()));
-}
-
 absl::StatusOr<int> MaxModelLen(const ServerOptions& options,
                                 const ModelConfig& config) {
   if (options.max_model_len > config.max_positions) {
@@ -39,35 +29,6 @@ absl::StatusOr<int> MaxModelLen(const ServerOptions& options,
   }
   return options.max_model_len > 0 ? options.max_model_len
                                    : config.max_positions;
-}
-
-absl::StatusOr<int64_t> NumPages(const ServerOptions& options,
-                                 int64_t page_bytes) {
-  constexpr int64_t kMaxPages = std::numeric_limits<int32_t>::max();
-  const int64_t num_pages = options.kv_memory_bytes / page_bytes;
-  if (num_pages > kMaxPages) {
-    return BadFlag("kv_memory", FormatByteSize(options.kv_memory_bytes),
-                   absl::StrCat("at most ", kMaxPages, " pages of ",
-                                FormatByteSize(page_bytes), " are allowed"));
-  }
-  if (num_pages == 0) {
-    return BadFlag("kv_memory", FormatByteSize(options.kv_memory_bytes),
-                   absl::StrCat("one page of this model needs ",
-                                FormatByteSize(page_bytes)));
-  }
-  return num_pages;
-}
-
-// Packs the weights, with a line in the log at each quarter.
-PackedModel Pack(const Checkpoint& checkpoint, const ServerOptions& options,
-                 Backend* backend, Logger* logger) {
-  const int num_layers = checkpoint.config.num_layers;
-  const auto progress = [=](int done) {
-    if (done * 4 / num_layers > (done - 1) * 4 / num_layers) {
-      logger->Info("packing", {{"layers", done}, {"of", num_layers}});
-    }
-  };
-  return PackModel(checkpoint, backend, progress, options.NumThreads());
 }
 
 absl::Status ApplyAdapter(const ServerOptions& options, Logger* logger,
@@ -88,19 +49,31 @@ absl::Status ApplyAdapter(const ServerOptions& options, Logger* logger,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ModelHost>> ModelHost::Load(
-    const ServerOptions& options, Logger* logger) {
+    const ServerOptions& options, const BackendOpener& open_backend,
+    Logger* logger) {
   const absl::Time begin = absl::Now();
   // Not make_unique: the constructor is private.
   std::unique_ptr<ModelHost> host(new ModelHost);
   STRATA_RETURN_IF_ERROR(host->LoadFiles(options, logger));
   STRATA_RETURN_IF_ERROR(host->SetStrategies(options));
-  STRATA_RETURN_IF_ERROR(host->OpenBackend(options, logger));
+  STRATA_ASSIGN_OR_RETURN(host->backend_, open_backend(options, logger));
+  STRATA_RETURN_IF_ERROR(host->SetSizes(options));
+  STRATA_RETURN_IF_ERROR(host->PlanMemory(options));
+  host->LogPlan(options, logger);
+  STRATA_RETURN_IF_ERROR(host->LoadWeights(options, logger));
+  STRATA_RETURN_IF_ERROR(host->CreatePages(options, logger));
   STRATA_RETURN_IF_ERROR(host->StartEngine(options, logger));
   host->Describe(options);
   PublishStrategyLabels(host->served_);
   logger->Info("loaded",
                {{"seconds", absl::ToDoubleSeconds(absl::Now() - begin)}});
   return host;
+}
+
+absl::Status ModelHost::OfModel(const ServerOptions& options,
+                                const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat(options.model, ": ", status.message()));
 }
 
 absl::Status ModelHost::LoadFiles(const ServerOptions& options,
@@ -151,17 +124,19 @@ absl::Status ModelHost::SetStrategies(const ServerOptions& options) {
   return absl::OkStatus();
 }
 
-absl::Status ModelHost::OpenBackend(const ServerOptions& options,
-                                    Logger* logger) {
+absl::Status ModelHost::SetSizes(const ServerOptions& options) {
   const ModelConfig& config = checkpoint_.config;
-  STRATA_ASSIGN_OR_RETURN(backend_, strata::OpenBackend(options, logger));
   layout_ = {.num_pages = 1,
              .page_tokens = options.page_tokens,
              .kv_heads = config.num_kv_heads,
              .head_dim = config.head_dim};
   page_bytes_ = backend_->PageBytes(layout_);
   STRATA_ASSIGN_OR_RETURN(max_model_len_, MaxModelLen(options, config));
-  STRATA_ASSIGN_OR_RETURN(layout_.num_pages, NumPages(options, page_bytes_));
+  return absl::OkStatus();
+}
+
+void ModelHost::LogPlan(const ServerOptions& options, Logger* logger) const {
+  const ModelConfig& config = checkpoint_.config;
   logger->Info("plan", {{"architecture", config.architecture},
                         {"layers", config.num_layers},
                         {"weights", checkpoint_.weight_format},
@@ -172,16 +147,11 @@ absl::Status ModelHost::OpenBackend(const ServerOptions& options,
                         {"backend", backend_->name()},
                         {"device", backend_->device()},
                         {"kv_format", backend_->kv_format()},
-                        {"kv_pages", layout_.num_pages},
                         {"page_bytes", page_bytes_},
                         {"max_model_len", max_model_len_},
                         {"admission", options.admission},
                         {"default_strategy",
                          strategies_->default_strategy().canonical()}});
-  const absl::Status pages = backend_->CreateKvPages(layout_);
-  if (pages.ok()) return pages;
-  return BadFlag("kv_memory", FormatByteSize(options.kv_memory_bytes),
-                 pages.message());
 }
 
 absl::Status ModelHost::StartEngine(const ServerOptions& options,
@@ -212,13 +182,14 @@ absl::Status ModelHost::StartEngine(const ServerOptions& options,
       .page_bytes = page_bytes_,
       .stall_limit = options.stall_limit};
   Engine::Parts parts;
-  parts.transformer = std::make_unique<Transformer>(
-      Pack(checkpoint_, options, backend_.get(), logger), backend_.get(),
-      options.max_batched_tokens);
+  parts.transformer = std::move(transformer_);
   parts.tokenizer = tokenizer_.get();
   parts.eos_ids = checkpoint_.eos_ids;
   parts.strategies = strategies_.get();
   parts.metrics = metrics_.get();
+  parts.on_device_lost = [logger](const absl::Status& error) {
+    logger->Error("device_lost", {{"error", std::string(error.message())}});
+  };
   STRATA_ASSIGN_OR_RETURN(engine_,
                           Engine::Create(engine_options, std::move(parts)));
   return absl::OkStatus();

@@ -2,6 +2,7 @@
 #define SERVER_PROCESS_MODEL_HOST_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -10,10 +11,12 @@
 #include "core/strategy_registry.h"
 #include "core/text/chat_template.h"
 #include "core/text/tokenizer.h"
+#include "core/transformer.h"
 #include "kernels/backend.h"
 #include "monitoring/metrics.h"
 #include "prometheus/registry.h"
 #include "server/process/logging.h"
+#include "server/process/memory_plan.h"
 #include "server/process/options.h"
 #include "server/serving_state.h"
 
@@ -23,10 +26,16 @@ namespace strata {
 // ServedModel points to.
 class ModelHost {
  public:
-  // Takes seconds to minutes; logs how far it is.  Errors are one line that
-  // begins with the file's path or the flag's name.
+  using BackendOpener = std::function<absl::StatusOr<std::unique_ptr<Backend>>(
+      const ServerOptions&, Logger*)>;
+
+  // Takes seconds to minutes; logs how far it is and where the memory goes:
+  // first to the weights, then to what a step needs, then to the pool.  Errors
+  // are one line that names the file or the flag; RESOURCE_EXHAUSTED: which of
+  // these did not fit.
   static absl::StatusOr<std::unique_ptr<ModelHost>> Load(
-      const ServerOptions& options, Logger* logger);
+      const ServerOptions& options, const BackendOpener& open_backend,
+      Logger* logger);
 
   const ServedModel& served() const { return served_; }
   Metrics* metrics() { return metrics_.get(); }
@@ -34,9 +43,17 @@ class ModelHost {
 
  private:
   ModelHost() = default;
+  // The error of `status` with the model's path in front of its message.
+  static absl::Status OfModel(const ServerOptions& options,
+                              const absl::Status& status);
   absl::Status LoadFiles(const ServerOptions& options, Logger* logger);
   absl::Status SetStrategies(const ServerOptions& options);
-  absl::Status OpenBackend(const ServerOptions& options, Logger* logger);
+  absl::Status SetSizes(const ServerOptions& options);
+  // What can be told before the weights are packed.
+  absl::Status PlanMemory(const ServerOptions& options);
+  void LogPlan(const ServerOptions& options, Logger* logger) const;
+  absl::Status LoadWeights(const ServerOptions& options, Logger* logger);
+  absl::Status CreatePages(const ServerOptions& options, Logger* logger);
   absl::Status StartEngine(const ServerOptions& options, Logger* logger);
   void Describe(const ServerOptions& options);
 
@@ -49,6 +66,8 @@ class ModelHost {
   std::unique_ptr<Backend> backend_;
   KvLayout layout_;         // of its pages
   int64_t page_bytes_ = 0;  // of one
+  MemoryPlan memory_;
+  std::unique_ptr<Transformer> transformer_;  // until the engine has it
   prometheus::Registry registry_;
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<Engine> engine_;

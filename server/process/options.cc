@@ -110,8 +110,8 @@ absl::Status ServerOptions::Validate() const {
   if (backend == "cuda" && precision == "f32") {
     return Refuse("precision", precision, "auto, with --backend=cuda");
   }
-  if (kv_memory_bytes <= 0) {
-    return Refuse("kv_memory", kv_memory_bytes, "1 byte and more");
+  if (kv_memory.percent == 0 && kv_memory.bytes <= 0) {
+    return Refuse("kv_memory", kv_memory.bytes, "1 byte and more");
   }
   if (page_tokens < 4 || page_tokens > 128 ||
       (page_tokens & (page_tokens - 1)) != 0) {
@@ -197,6 +197,26 @@ absl::StatusOr<int64_t> ParseByteSize(const std::string& text) {
         "(1GiB)"));
   }
   return static_cast<int64_t>(count << shift);
+}
+
+absl::StatusOr<MemorySize> ParseMemorySize(const std::string& text) {
+  absl::string_view digits = text;
+  if (!absl::ConsumeSuffix(&digits, "%")) {
+    STRATA_ASSIGN_OR_RETURN(const int64_t bytes, ParseByteSize(text));
+    return MemorySize{.bytes = bytes};
+  }
+  MemorySize size;
+  const bool is_number =
+      digits.find_first_not_of("0123456789") == digits.npos &&
+      absl::SimpleAtoi(digits, &size.percent);
+  if (is_number && size.percent >= 1 && size.percent <= 99) return size;
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", text, "\": allowed are 1% to 99%"));
+}
+
+std::string FormatMemorySize(const MemorySize& size) {
+  return size.percent > 0 ? absl::StrCat(size.percent, "%")
+                          : FormatByteSize(size.bytes);
 }
 
 std::string FormatByteSize(int64_t bytes) {

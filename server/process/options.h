@@ -12,6 +12,17 @@
 
 namespace strata {
 
+// Memory as a flag names it: bytes, or a part of what is free.
+struct MemorySize {
+  int64_t bytes = 0;  // where percent is 0
+  int percent = 0;    // 1 to 99, or 0
+
+  // In whole bytes, where `free_bytes` are free.
+  int64_t BytesOf(int64_t free_bytes) const {
+    return percent > 0 ? free_bytes / 100 * percent : bytes;
+  }
+};
+
 // What strata_server is told on its command line and in its configuration file
 // (server/process/flags.h): one field for each flag, with its default.
 struct ServerOptions {
@@ -24,7 +35,7 @@ struct ServerOptions {
   std::string backend = "auto";    // auto, cpu, cuda
   int threads = 0;                 // 0: all cores
   std::string precision = "auto";  // auto, f32
-  int64_t kv_memory_bytes = int64_t{1} << 30;
+  MemorySize kv_memory = {.bytes = int64_t{1} << 30};
   int page_tokens = 16;
   int max_sequences = 64;
   int max_batched_tokens = 512;
@@ -72,6 +83,12 @@ struct ServerOptions {
 
 // "1GiB", "512MiB", "64KiB" or "1048576": bytes.
 absl::StatusOr<int64_t> ParseByteSize(const std::string& text);
+
+// A byte size, or "90%".
+absl::StatusOr<MemorySize> ParseMemorySize(const std::string& text);
+
+// As it is parsed.
+std::string FormatMemorySize(const MemorySize& size);
 
 // In the largest unit of which it is a whole number: "1GiB", "100 bytes".
 std::string FormatByteSize(int64_t bytes);

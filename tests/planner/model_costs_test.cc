@@ -20,6 +20,12 @@ class CountingBackend final : public Backend {
   std::string device() const override { return cpu_.device(); }
   std::string kv_format() const override { return cpu_.kv_format(); }
 
+  absl::StatusOr<int64_t> FreeBytes() const override {
+    return cpu_.FreeBytes();
+  }
+  absl::StatusOr<int64_t> PackedBytes(const WeightView& view) const override {
+    return cpu_.PackedBytes(view);
+  }
   std::unique_ptr<Matrix> Pack(const WeightView& view) override {
     auto matrix = cpu_.Pack(view);
     num_bytes += matrix->num_bytes();
@@ -34,6 +40,9 @@ class CountingBackend final : public Backend {
     return cpu_.NewFloats(view);
   }
 
+  absl::StatusOr<int64_t> Reserve(const KvLayout& layout) override {
+    return cpu_.Reserve(layout);
+  }
   int64_t PageBytes(const KvLayout& layout) const override {
     return cpu_.PageBytes(layout);
   }
@@ -70,6 +79,11 @@ TEST_P(GoldenModelTest, CostsAreWhatTheBackendIsAskedFor) {
   EXPECT_EQ(costs.BytesRead(SharingStrategy::Full(config.num_layers)),
             packed_bytes);
   EXPECT_EQ(costs.held_bytes, packed_bytes + checkpoint.embedding.NumBytes());
+  const auto planned = PackedModelBytes(checkpoint, backend);
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  // Where a matrix's last tile is padded, so is the embedding's.
+  EXPECT_GE(*planned, costs.held_bytes);
+  EXPECT_LE(*planned, costs.held_bytes + checkpoint.embedding.NumBytes() / 8);
   for (const int rows : {1, 31, 33, 257}) {
     SCOPED_TRACE(rows);
     PackedModel copy;

@@ -64,6 +64,11 @@ struct TinyEngine {
                              .page_tokens = options.page_tokens,
                              .kv_heads = config.num_kv_heads,
                              .head_dim = config.head_dim};
+    auto transformer = std::make_unique<Transformer>(
+        PackModel(*checkpoint, backend.get(), [](int) {}), backend.get(),
+        options.max_batched_tokens);
+    const auto reserved = transformer->Reserve(layout, options.max_sequences);
+    EXPECT_TRUE(reserved.ok()) << reserved.status();
     EXPECT_TRUE(backend->CreateKvPages(layout).ok());
     page_bytes = backend->PageBytes(layout);
     strategies = std::make_unique<StrategyRegistry>(
@@ -92,9 +97,7 @@ struct TinyEngine {
          .max_model_len = config.max_positions,
          .num_pages = options.num_pages,
          .page_bytes = page_bytes},
-        {.transformer = std::make_unique<Transformer>(
-             PackModel(*checkpoint, backend.get(), [](int) {}), backend.get(),
-             options.max_batched_tokens),
+        {.transformer = std::move(transformer),
          .tokenizer = nullptr,
          .eos_ids = checkpoint->eos_ids,
          .strategies = strategies.get(),

@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/gemm_library.h"
+#include "tests/core/model/gguf_writer.h"
+#include "tests/core/model/temp_files.h"
 #include "tests/testing/device_array.h"
 #include "tests/testing/golden.h"
 #include "tests/testing/tiny_engine.h"
@@ -25,13 +28,17 @@ constexpr double kMargin = 0.5;
 
 class GoldenCudaTest : public testing::TestWithParam<const char*> {
  protected:
-  TinyEngine MakeCuda() {
-    return TinyEngine({.model = GetParam(), .make_backend = [this] {
-                         auto backend = cuda::CudaBackend::Create();
-                         EXPECT_TRUE(backend.ok()) << backend.status();
-                         backend_ = backend->get();
-                         return *std::move(backend);
-                       }});
+  TinyEngine MakeCuda(TinyEngine::Options options = {}) {
+    if (options.model.find('/') == std::string::npos) {
+      options.model = GetParam();
+    }
+    options.make_backend = [this] {
+      auto backend = cuda::CudaBackend::Create();
+      EXPECT_TRUE(backend.ok()) << backend.status();
+      backend_ = backend->get();
+      return *std::move(backend);
+    };
+    return TinyEngine(options);
   }
   cuda::CudaBackend* backend_ = nullptr;
 };
@@ -76,6 +83,40 @@ TEST_P(GoldenCudaTest, ScoresAreThoseOfPyTorch) {
     cpu_sum += MeanDifference(cpu, golden, spec);
   }
   EXPECT_LE(cuda_sum, 1.5 * cpu_sum);
+}
+
+// With an adapter merged, which is of some layers' matrices only, as near to
+// PyTorch with PEFT as the CPU backend; also into blocks of Q8_0 and Q4_0,
+// where merged matrices are Q8_0 beside others of four bits.
+TEST_P(GoldenCudaTest, AdaptersAreMergedAsPyTorchDoes) {
+  const std::string model = GetParam();
+  const std::string adapter = "tests/golden/adapters/" + model;
+  if (!std::filesystem::exists(adapter)) return;
+  const Golden golden("adapters/" + model);
+  const TempDirectory directory;
+  const auto gguf = [&](DType type) {
+    const std::string path =
+        directory.Path(std::string(DTypeName(type)) + ".gguf");
+    EXPECT_TRUE(WriteGguf("tests/golden/" + model, {.type = type}, path).ok());
+    return path;
+  };
+  const TinyEngine plain = MakeCuda();
+  for (const std::string& path :
+       {"tests/golden/" + model, gguf(DType::kQ8_0), gguf(DType::kQ4_0)}) {
+    SCOPED_TRACE(path);
+    const TinyEngine::Options options = {
+        .model = path, .adapter = adapter, .exact_f32 = false};
+    const TinyEngine cuda = MakeCuda(options);
+    const TinyEngine cpu(options);
+    double cuda_sum = 0, cpu_sum = 0, plain_sum = 0;
+    for (const std::string spec : {"full", "every=2"}) {
+      cuda_sum += MeanDifference(cuda, golden, spec);
+      cpu_sum += MeanDifference(cpu, golden, spec);
+      plain_sum += MeanDifference(plain, golden, spec);
+    }
+    EXPECT_LE(cuda_sum, 1.5 * cpu_sum);
+    EXPECT_GE(plain_sum, 2 * cuda_sum);
+  }
 }
 
 // All strategies at once: decoded together, one graph for each bucket of rows.

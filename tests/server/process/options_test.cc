@@ -39,6 +39,21 @@ TEST(OptionsTest, ByteSizes) {
   }
 }
 
+TEST(OptionsTest, MemorySizesAreBytesOrAPart) {
+  EXPECT_EQ(ParseMemorySize("3MiB")->BytesOf(7), 3 << 20);
+  EXPECT_EQ(ParseMemorySize("90%")->BytesOf(1000), 900);
+  EXPECT_EQ(ParseMemorySize("1%")->percent, 1);
+  EXPECT_EQ(ParseMemorySize("99%")->percent, 99);
+  EXPECT_EQ(FormatMemorySize({.bytes = 3 << 20}), "3MiB");
+  EXPECT_EQ(FormatMemorySize({.percent = 7}), "7%");
+  // No product that would be too large.
+  EXPECT_GT((MemorySize{.percent = 99}.BytesOf(int64_t{1} << 62)), 0);
+  for (const char* bad : {"", "%", "0%", "100%", "-1%", "+5%", "9.5%", "90 %",
+                          "90%%", "1GiB%", "99999999999%"}) {
+    EXPECT_FALSE(ParseMemorySize(bad).ok()) << bad;
+  }
+}
+
 TEST(OptionsTest, NamedStrategies) {
   EXPECT_THAT(
       *ParseNamedStrategies("half=every=2;quarter=keep=0.25"),

@@ -1,0 +1,144 @@
+// The CUDA backend where memory ends or a launch fails.
+#include "kernels/cuda/cuda_backend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/kernels/cpu/weights.h"
+#include "tests/testing/cuda_on_cpu/simulator.h"
+#include "tests/testing/tiny_engine.h"
+
+namespace strata {
+namespace {
+
+using testing::HasSubstr;
+
+std::unique_ptr<Backend> MakeBackend() {
+  auto backend = cuda::CudaBackend::Create();
+  EXPECT_TRUE(backend.ok()) << backend.status();
+  return *std::move(backend);
+}
+
+class CudaBackendTest : public testing::Test {
+ protected:
+  ~CudaBackendTest() override {
+    cuda_on_cpu::memory_bytes = memory_bytes_;
+    cuda_on_cpu::FailLaunchAfter(-1);
+  }
+
+  const size_t memory_bytes_ = cuda_on_cpu::memory_bytes;
+};
+
+std::vector<int32_t> Prompt(int size) {
+  std::vector<int32_t> prompt(size);
+  for (int i = 0; i < size; ++i) prompt[i] = 1 + i;
+  return prompt;
+}
+
+// Whatever a step does within its limits, all that it needs is there.
+TEST_F(CudaBackendTest, StepsTakeNoMemoryThatIsNotReserved) {
+  const TinyEngine tiny({.num_pages = 400,
+                         .max_sequences = 6,
+                         .max_batched_tokens = 40,
+                         .make_backend = MakeBackend});
+  cuda_on_cpu::memory_bytes = cuda_on_cpu::used_bytes;
+  std::vector<std::shared_ptr<CollectingSink>> sinks;
+  const auto submit = [&](Request request) {
+    sinks.push_back(std::make_shared<CollectingSink>());
+    tiny.engine->Submit(std::move(request), sinks.back());
+  };
+  Request score(tiny.Strategy("full"));
+  score.kind = Request::Kind::kScore;
+  score.prompt = Prompt(41);
+  EXPECT_TRUE(FitRequest(tiny.engine->limits(), {}, &score).ok());
+  submit(score);
+  for (const char* spec :
+       {"full", "every=2", "every=4", "prefix=1", "keep=0.5", "full"}) {
+    submit(tiny.Greedy(Prompt(37), spec, 5));
+  }
+  for (const auto& sink : sinks) {
+    const absl::Status status = sink->Wait();
+    EXPECT_TRUE(status.ok()) << status;
+  }
+}
+
+TEST_F(CudaBackendTest, RunningOutOfMemoryIsAnErrorThatStays) {
+  const std::unique_ptr<Backend> backend = MakeBackend();
+  const size_t used = cuda_on_cpu::used_bytes;
+  cuda_on_cpu::memory_bytes = used + 100'000;
+  ASSERT_EQ(*backend->FreeBytes(), 100'000);
+  backend->NewFloats(1000);
+  EXPECT_TRUE(backend->Wait().ok());
+  const KvLayout layout = {
+      .num_pages = 100, .page_tokens = 16, .kv_heads = 2, .head_dim = 16};
+  const absl::Status status = backend->CreateKvPages(layout);
+  EXPECT_EQ(status, absl::ResourceExhaustedError(
+                        "CUDA, 204800 bytes of KV cache: out of memory"));
+  EXPECT_EQ(backend->Wait(), status);
+}
+
+TEST_F(CudaBackendTest, ALaunchThatFailsIsNamed) {
+  const TinyEngine tiny({.make_backend = MakeBackend});
+  // Embed, then of the first layer: the norm, the product, the append.
+  cuda_on_cpu::FailLaunchAfter(4);
+  auto sink = std::make_shared<CollectingSink>();
+  tiny.engine->Submit(tiny.Greedy(Prompt(20), "full", 5), sink);
+  EXPECT_EQ(sink->Wait(),
+            absl::InternalError("the device failed: CUDA, Attention: "
+                                "unspecified launch failure"));
+  EXPECT_EQ(sink->Get(0).tokens.size(), 0u);
+  EXPECT_EQ(tiny.engine->health(), EngineHealth::kDeviceLost);
+  // An error of a device is for good, even if the next launch would do.
+  cuda_on_cpu::FailLaunchAfter(-1);
+  auto refused = std::make_shared<CollectingSink>();
+  tiny.engine->Submit(tiny.Greedy(Prompt(2), "full", 1), refused);
+  EXPECT_EQ(refused->Wait().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(CudaBackendTest, AGraphThatFailsEndsItsRequests) {
+  const TinyEngine tiny({.make_backend = MakeBackend});
+  auto sink = std::make_shared<CollectingSink>([](int tokens) {
+    if (tokens == 3) cuda_on_cpu::FailLaunchAfter(7);
+  });
+  tiny.engine->Submit(tiny.Greedy(Prompt(2), "full", 9), sink);
+  const absl::Status status = sink->Wait();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("CUDA, launching a step's graph: "));
+  EXPECT_EQ(sink->Get(0).tokens.size(), 3u);
+}
+
+TEST_F(CudaBackendTest, PackedBytesAreThoseOfTheMatrix) {
+  const std::unique_ptr<Backend> backend = MakeBackend();
+  std::mt19937_64 random(1);
+  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0,
+                           DType::kQ4_0, DType::kQ4_1}) {
+    SCOPED_TRACE(DTypeName(type));
+    const TestWeights weights(type, 7, 96, random);
+    const auto num_bytes = backend->PackedBytes(weights.view);
+    ASSERT_TRUE(num_bytes.ok()) << num_bytes.status();
+    EXPECT_EQ(backend->Pack(weights.view)->num_bytes(), *num_bytes);
+  }
+}
+
+TEST_F(CudaBackendTest, RefusesWhatItsKernelsDoNotTake) {
+  const std::unique_ptr<Backend> backend = MakeBackend();
+  const auto odd =
+      backend->PackedBytes({.type = DType::kBF16, .rows = 16, .cols = 24});
+  EXPECT_EQ(odd.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(odd.status().message()), HasSubstr("not of 24"));
+  const KvLayout heads_of_40 = {
+      .num_pages = 1, .page_tokens = 16, .kv_heads = 2, .head_dim = 40};
+  const auto reserved = backend->Reserve(heads_of_40);
+  EXPECT_EQ(reserved.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(reserved.status().message()),
+              HasSubstr("head_dim of 16, 32, 64, 80, 96, 128, 256, not of 40"));
+}
+
+}  // namespace
+}  // namespace strata
