@@ -132,11 +132,18 @@ class CudaBackend final : public strata::Backend {
   void Lower(const HeadArgs& args);
   void Lower(const strata::SampleArgs& args);
 
+  static constexpr int64_t kNothing = -1;  // in place of an offset
   void AddLaunch(std::function<cudaError_t()> run);
-  // Only the first `num_matrices` of args.w are wanted, as far as the host
-  // knows; the device knows it by `any`.
+  // Of the first `num_matrices` of args.w.  row_ids and `any`: offsets of these
+  // in upload_, or kNothing.
   void LowerProduct(ProductArgs args, int num_matrices, int64_t row_ids,
                     int64_t any);
+  // For each row where in kv_in its K and V are, as RopeAppendArgs has it; and,
+  // one more, whether any row leads.  is_apart: K and V are computed for the
+  // rows that lead alone.  Returns the offset.
+  int64_t UploadKvRows(const QkvArgs& args, int rows, bool is_apart);
+  void LowerQkvProducts(const QkvArgs& args, int rows, bool is_apart,
+                        int64_t any);
   bool IsForLibrary(const ProductArgs& args) const;
   // Returns false if the library does not take it.
   bool LibraryProduct(ProductArgs args, int num_matrices);

@@ -14,8 +14,6 @@
 namespace strata::cuda {
 namespace {
 
-constexpr int64_t kNoRowIds = -1;
-
 template <typename T>
 std::span<const T> Of(const std::vector<T>& v) {
   return v;
@@ -54,8 +52,8 @@ void CudaBackend::LowerProduct(ProductArgs args, int num_matrices,
   NeedScratch(&product_, ProductScratchBytes(args));
   const bool is_for_library = IsForLibrary(args);
   AddLaunch([=, this]() mutable {
-    if (row_ids != kNoRowIds) args.row_ids = upload_.At<int32_t>(row_ids);
-    if (any != kNoRowIds) args.any = upload_.At<int32_t>(any);
+    if (row_ids != kNothing) args.row_ids = upload_.At<int32_t>(row_ids);
+    if (any != kNothing) args.any = upload_.At<int32_t>(any);
     args.scratch = product_.data();
     if (is_for_library && LibraryProduct(args, num_matrices)) {
       return cudaSuccess;
@@ -78,66 +76,6 @@ bool CudaBackend::IsForLibrary(const ProductArgs& args) const {
 bool CudaBackend::LibraryProduct(ProductArgs args, int num_matrices) {
   return cuda::NormInput(&args, stream_) == cudaSuccess &&
          library_->Product(args, num_matrices, stream_);
-}
-
-void CudaBackend::Lower(const QkvArgs& args) {
-  const int step_index = Upload(*args.step);
-  const int rows = steps_[step_index].rows;
-  const int head_dim = pages_.head_dim, kv_heads = pages_.kv_heads;
-  const int q_heads = static_cast<int>(args.wq->rows()) / head_dim;
-  const int64_t width = int64_t{q_heads + 2 * kv_heads} * head_dim;
-  NeedScratch(&qkv_, rows * width * static_cast<int64_t>(sizeof(float)));
-
-  // One more than the flags of the rows: whether any is set.
-  std::vector<int32_t> leads(rows + 1);
-  for (int32_t row : args.kv_rows) leads[row] = leads[rows] = 1;
-  const int64_t leads_at = upload_.Append(Of(leads), rows + 1);
-  const int64_t any_at = leads_at + rows * int64_t{sizeof(int32_t)};
-  ProductArgs product = {.u = args.x,
-                         .norm = args.norm.weight,
-                         .eps = args.norm.eps,
-                         .rows = rows};
-  product.w[0] = PackedMatrix::Of(args.wq);
-  product.w[1] = PackedMatrix::Of(args.wk);
-  product.w[2] = PackedMatrix::Of(args.wv);
-  product.bias[0] = args.bq;
-  product.bias[1] = args.bk;
-  product.bias[2] = args.bv;
-  product.y = reinterpret_cast<float*>(qkv_.data());
-  LowerProduct(product, args.kv_rows.empty() ? 1 : 3, kNoRowIds, any_at);
-
-  const bool all = only_decodes_ || IsIdentity(args.q_rows, rows);
-  const int64_t q_floats =
-      int64_t{q_heads} * head_dim / 2;  // of a row, as bf16
-  if (!all) NeedScratch(&q_, rows * q_floats * int64_t{sizeof(float)});
-  RopeAppendArgs append = {
-      .step = {},
-      .pages = pages_,
-      .layer = args.layer,
-      .q_heads = q_heads,
-      .q_norm = args.q_norm.weight,
-      .k_norm = args.k_norm.weight,
-      .eps = args.q_norm.weight != nullptr ? args.q_norm.eps : args.k_norm.eps,
-      .inv_freq = args.inv_freq,
-      .q = reinterpret_cast<Bf16*>(args.q)};
-  AddLaunch([=, this]() mutable {
-    append.qkv = reinterpret_cast<const float*>(qkv_.data());
-    append.leads = upload_.At<int32_t>(leads_at);
-    append.step = ToDevice(steps_[step_index], /*decoding=*/false);
-    if (!all) append.q = reinterpret_cast<Bf16*>(q_.data());
-    return cuda::RopeAppend(append, stream_);
-  });
-  if (all || args.q_rows.empty()) return;
-  const int num_kept = static_cast<int>(args.q_rows.size());
-  const int64_t kept = upload_.Append(args.q_rows, num_kept);
-  AddLaunch([=, this, q = args.q] {
-    return cuda::Gather({.x = reinterpret_cast<const float*>(q_.data()),
-                         .row_ids = upload_.At<int32_t>(kept),
-                         .rows = num_kept,
-                         .dim = static_cast<int>(q_floats),
-                         .y = q},
-                        stream_);
-  });
 }
 
 void CudaBackend::Lower(const strata::AttentionArgs& args) {
@@ -196,7 +134,7 @@ void CudaBackend::Lower(const LinearArgs& args) {
   product.then =
       args.accumulate ? ProductArgs::Then::kAdd : ProductArgs::Then::kStore;
   product.y = args.y;
-  LowerProduct(product, 1, kNoRowIds, kNoRowIds);
+  LowerProduct(product, 1, kNothing, kNothing);
 }
 
 void CudaBackend::Lower(const GatedMlpArgs& args) {
@@ -208,7 +146,7 @@ void CudaBackend::Lower(const GatedMlpArgs& args) {
   product.w[1] = PackedMatrix::Of(args.up);
   product.then = ProductArgs::Then::kSwiGlu;
   product.z = reinterpret_cast<Bf16*>(args.y);
-  LowerProduct(product, 2, kNoRowIds, kNoRowIds);
+  LowerProduct(product, 2, kNothing, kNothing);
 }
 
 void CudaBackend::Lower(const strata::GatherArgs& args) {
@@ -232,7 +170,7 @@ void CudaBackend::Lower(const HeadArgs& args) {
                          .rows = rows};
   product.w[0] = PackedMatrix::Of(args.w);
   product.y = args.logits;
-  LowerProduct(product, 1, upload_.Append(args.row_ids, rows, -1), kNoRowIds);
+  LowerProduct(product, 1, upload_.Append(args.row_ids, rows, -1), kNothing);
 }
 
 void CudaBackend::Lower(const strata::SampleArgs& args) {

@@ -134,14 +134,18 @@ cudaError_t NormInput(ProductArgs* args, cudaStream_t stream);
 // What follows the product of Q, K and V, on each head: norm, rotation, and K
 // and V into the cache where the row's strategy has the layer as a leader.
 //
-//   q[i] = rope(q_norm(qkv[i] Q part))                  every row i, not
-//   padding pages <- rope(k_norm(K part)), V part      rows with leads[i] != 0
+//   q[i]  = rope(q_norm(q_in[i]))                       every row i but padding
+//   pages <- rope(k_norm(K)), V of kv_in[kv_rows[i]]    rows with kv_rows[i] >= 0
 //
 // The row's place in the cache: slot_of[strategy, layer].
 struct RopeAppendArgs {
-  const float* qkv = nullptr;      // [rows, (q_heads + 2 kv_heads) head_dim]
-  const int32_t* leads = nullptr;  // [rows]: K and V were computed, append
-  DeviceStep step;                 // its rows are those of qkv
+  const float* q_in = nullptr;  // [rows, q_heads head_dim], from row to row
+  int64_t q_stride = 0;         // floats
+  // [*, 2 (K, V), kv_heads head_dim], of the rows that kv_rows names.
+  const float* kv_in = nullptr;
+  int64_t kv_stride = 0;
+  const int32_t* kv_rows = nullptr;  // [rows]; -1: nothing is appended
+  DeviceStep step;
   DevicePages pages;
   int layer = 0;
   int q_heads = 0;

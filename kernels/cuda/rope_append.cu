@@ -98,8 +98,14 @@ __global__ void __launch_bounds__(kThreads)
 
   if (head >= heads) return;
   const int position = args.step.positions[row];
-  if (position < 0 || (kv_head >= 0 && args.leads[row] == 0)) return;
-  Head x(args.qkv + (int64_t{row} * heads + head) * head_dim, head_dim);
+  if (position < 0) return;
+  const float* in = args.q_in + row * args.q_stride + head * head_dim;
+  if (kv_head >= 0) {
+    const int64_t kv_row = args.kv_rows[row];
+    if (kv_row < 0) return;
+    in = args.kv_in + kv_row * args.kv_stride + kv_head * head_dim;
+  }
+  Head x(in, head_dim);
   if (kv_head < pages.kv_heads) {
     const float* norm = kv_head < 0 ? args.q_norm : args.k_norm;
     if (norm != nullptr) x.Normalize(norm, args.eps);

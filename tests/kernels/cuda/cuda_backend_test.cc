@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/largest_step.h"
+#include "kernels/cuda/gemm_library.h"
 #include "tests/kernels/cpu/weights.h"
 #include "tests/testing/cuda_on_cpu/simulator.h"
 #include "tests/testing/tiny_engine.h"
@@ -111,6 +113,68 @@ TEST_F(CudaBackendTest, AGraphThatFailsEndsItsRequests) {
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("CUDA, launching a step's graph: "));
   EXPECT_EQ(sink->Get(0).tokens.size(), 3u);
+}
+
+// Notes what it is asked for, and leaves it to others.
+class NotingLibrary final : public cuda::GemmLibrary {
+ public:
+  struct Call {
+    int rows, num_matrices;
+    bool operator==(const Call&) const = default;
+  };
+  explicit NotingLibrary(std::vector<Call>* calls) : calls_(calls) {}
+
+  bool Product(const cuda::ProductArgs& args, int num_matrices,
+               cudaStream_t) override {
+    calls_->push_back({args.rows, num_matrices});
+    return false;
+  }
+
+ private:
+  std::vector<Call>* const calls_;
+};
+
+// Q of all rows of a mixed step, K and V of those that lead.
+TEST_F(CudaBackendTest, FollowersHaveNoKeysAndValuesComputed) {
+  auto backend = cuda::CudaBackend::Create();
+  ASSERT_TRUE(backend.ok()) << backend.status();
+  std::vector<NotingLibrary::Call> calls;
+  (*backend)->UseLibrary(std::make_unique<NotingLibrary>(&calls));
+  std::mt19937_64 random(1);
+  const TestWeights square(DType::kBF16, 32, 32, random),
+      half(DType::kBF16, 16, 32, random), norm(DType::kF32, 1, 32, random);
+  const auto wq = (*backend)->Pack(square.view);
+  const auto wk = (*backend)->Pack(half.view), wv = (*backend)->Pack(half.view);
+  constexpr int kRows = 40;
+  const LargestStep largest(0, kRows, 16, /*num_layers=*/1);
+  QkvArgs qkv = {.x = (*backend)->NewFloats(kRows * 32),
+                 .step = &largest.step(),
+                 .q_rows = largest.rows(),
+                 .kv_rows = {},
+                 .norm = {(*backend)->NewFloats(norm.view), 1e-5f},
+                 .wq = wq.get(),
+                 .wk = wk.get(),
+                 .wv = wv.get(),
+                 .q_norm = {},
+                 .k_norm = {},
+                 .inv_freq = (*backend)->NewFloats(8),
+                 .q = (*backend)->NewFloats(kRows * 32)};
+  ASSERT_TRUE((*backend)
+                  ->CreateKvPages({.num_pages = 3,
+                                   .page_tokens = 16,
+                                   .kv_heads = 1,
+                                   .head_dim = 16})
+                  .ok());
+  for (const int num_kv : {kRows, 30, 0}) {
+    qkv.kv_rows = largest.rows().last(num_kv);
+    (*backend)->Qkv(qkv);
+    const absl::Status status = (*backend)->Wait();
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  EXPECT_THAT(calls, testing::ElementsAre(NotingLibrary::Call{kRows, 3},
+                                          NotingLibrary::Call{kRows, 1},
+                                          NotingLibrary::Call{30, 2},
+                                          NotingLibrary::Call{kRows, 1}));
 }
 
 TEST_F(CudaBackendTest, PackedBytesAreThoseOfTheMatrix) {

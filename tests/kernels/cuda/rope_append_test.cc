@@ -34,6 +34,8 @@ struct TestShape {
   bool q_norm = true;
   bool k_norm = true;
   std::vector<TestRow> rows;
+  // K and V beside Q in each row, or apart and of the rows that lead alone.
+  bool is_apart = false;
 };
 
 // One call's tensors on the host, and what it writes: elements of q and of the
@@ -56,7 +58,8 @@ class Problem {
       const bool padding = row.position < 0;
       positions_.push_back(row.position);
       strategies_.push_back(padding ? 1 << 29 : row.strategy);
-      leads_.push_back(row.leads);
+      const bool is_packed = shape.is_apart && row.leads;
+      kv_rows_.push_back(is_packed ? num_kv_++ : row.leads ? int(r) : -1);
       tables_.push_back(padding ? 1 << 29 : pages_.size());
       strides_.push_back(kBlocks + r % 3);
       pages_.resize(pages_.size() + 3 * strides_[r], 0);
@@ -76,9 +79,11 @@ class Problem {
     const int dim = shape_.head_dim;
     const int64_t slab_size =
         int64_t{2} * kPages * shape_.kv_heads * shape_.page_tokens * dim;
-    const DeviceArray<float> qkv(qkv_), q_norm(q_norm_), k_norm(k_norm_),
-        inv_freq(inv_freq_);
-    const DeviceArray<int32_t> leads(leads_), positions(positions_),
+    const int q_width = shape_.q_heads * dim;
+    const int kv_width = 2 * shape_.kv_heads * dim;
+    const DeviceArray<float> qkv(qkv_), kv(PackedKv()), q_norm(q_norm_),
+        k_norm(k_norm_), inv_freq(inv_freq_);
+    const DeviceArray<int32_t> kv_rows(kv_rows_), positions(positions_),
         strategies(strategies_), strides(strides_), slot_of(kSlotOf),
         pages(pages_);
     const DeviceArray<int64_t> tables(tables_);
@@ -87,8 +92,11 @@ class Problem {
     q.FillWithNan();
     slab.FillWithNan();
     const cuda::RopeAppendArgs args = {
-        .qkv = qkv.get(),
-        .leads = leads.get(),
+        .q_in = qkv.get(),
+        .q_stride = q_width + kv_width,
+        .kv_in = shape_.is_apart ? kv.get() : qkv.get() + q_width,
+        .kv_stride = shape_.is_apart ? kv_width : q_width + kv_width,
+        .kv_rows = kv_rows.get(),
         .step = {.rows = static_cast<int>(shape_.rows.size()),
                  .positions = positions.get(),
                  .strategies = strategies.get(),
@@ -119,6 +127,19 @@ class Problem {
     for (float& v : out)
       v = std::uniform_real_distribution(-2.0f, 2.0f)(random_);
     return out;
+  }
+
+  // K and V of the rows that lead.
+  std::vector<float> PackedKv() const {
+    const int64_t q_width = shape_.q_heads * shape_.head_dim;
+    const int64_t width = q_width + 2 * shape_.kv_heads * shape_.head_dim;
+    std::vector<float> kv;
+    for (size_t r = 0; r < shape_.rows.size(); ++r) {
+      if (!shape_.rows[r].leads) continue;
+      kv.insert(kv.end(), qkv_.begin() + r * width + q_width,
+                qkv_.begin() + (r + 1) * width);
+    }
+    return kv;
   }
 
   std::vector<double> Normalize(const float* x, const float* weight) const {
@@ -189,8 +210,9 @@ class Problem {
 
   const TestShape shape_;
   std::mt19937_64 random_{5};
+  int num_kv_ = 0;  // of PackedKv
   std::vector<float> q_norm_, k_norm_, inv_freq_, qkv_;
-  std::vector<int32_t> positions_, strategies_, leads_, strides_, pages_;
+  std::vector<int32_t> positions_, strategies_, kv_rows_, strides_, pages_;
   std::vector<int64_t> tables_;
   std::map<int64_t, float> want_q_, want_slab_;
 };
@@ -206,6 +228,15 @@ TEST(RopeAppendTest, RowsOfMixedStrategiesAndLeads) {
                           {.position = 16, .leads = false},
                           {.position = 333, .strategy = 1, .leads = false},
                           {.position = 500}}});
+}
+
+TEST(RopeAppendTest, KeysAndValuesApart) {
+  ExpectMatches({.rows = {{.position = 3, .leads = false},
+                          {.position = 15, .strategy = 1},
+                          {.position = -1},
+                          {.position = 333, .leads = false},
+                          {.position = 500}},
+                 .is_apart = true});
 }
 
 TEST(RopeAppendTest, EveryHeadDim) {
