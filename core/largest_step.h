@@ -12,8 +12,7 @@
 namespace strata {
 
 // A made-up step of `num_rows` rows: single ones of up to `num_decoding`
-// sequences, then a prompt.  For Backend::Reserve; it cannot be run, as its
-// pages are no sequence's.
+// sequences, then a prompt; all its pages are page 0.  For Backend::Reserve.
 //
 // Owns its arrays; step() points into them.
 class LargestStep {

@@ -196,6 +196,7 @@ class CudaBackend final : public strata::Backend {
 
   DeviceBuffer qkv_;      // [rows, (q_heads + 2 kv_heads) head_dim] f32
   DeviceBuffer q_;        // [rows, q_heads, head_dim] bf16, before a gather
+  DeviceBuffer gate_up_;  // [rows, 2 hidden] f32, where these differ in type
   DeviceBuffer product_;  // of Product
   DeviceBuffer split_;    // of DecodeAttention: out, lse
   DeviceBuffer arrived_;  // of DecodeAttention, zeros

@@ -144,9 +144,21 @@ void CudaBackend::Lower(const GatedMlpArgs& args) {
                          .rows = Padded(args.rows)};
   product.w[0] = PackedMatrix::Of(args.gate);
   product.w[1] = PackedMatrix::Of(args.up);
-  product.then = ProductArgs::Then::kSwiGlu;
-  product.z = reinterpret_cast<Bf16*>(args.y);
+  auto* const z = reinterpret_cast<Bf16*>(args.y);
+  if (product.w[0].type == product.w[1].type) {
+    product.then = ProductArgs::Then::kSwiGlu;
+    product.z = z;
+    LowerProduct(product, 2, kNothing, kNothing);
+    return;
+  }
+  // An adapter of one of them has left the other in four bits.
+  const int rows = product.rows, cols = product.w[0].rows;
+  NeedScratch(&gate_up_, int64_t{rows} * 2 * cols * int64_t{sizeof(float)});
+  product.y = reinterpret_cast<float*>(gate_up_.data());
   LowerProduct(product, 2, kNothing, kNothing);
+  AddLaunch([=, this, y = product.y] {
+    return cuda::SwiGlu({.y = y, .rows = rows, .cols = cols, .z = z}, stream_);
+  });
 }
 
 void CudaBackend::Lower(const strata::GatherArgs& args) {

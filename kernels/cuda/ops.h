@@ -131,11 +131,22 @@ int64_t ProductScratchBytes(const ProductArgs& args);
 // afterwards.
 cudaError_t NormInput(ProductArgs* args, cudaStream_t stream);
 
+// z[r] = silu(gate) * up as bf16, of y[r] = gate | up: kSwiGlu's end, for two
+// matrices of different types.
+struct SwiGluArgs {
+  const float* y = nullptr;  // [rows, 2 cols]
+  int rows = 0;
+  int cols = 0;       // a multiple of 8
+  Bf16* z = nullptr;  // [rows, cols]
+};
+cudaError_t SwiGlu(const SwiGluArgs& args, cudaStream_t stream);
+
 // What follows the product of Q, K and V, on each head: norm, rotation, and K
 // and V into the cache where the row's strategy has the layer as a leader.
 //
 //   q[i]  = rope(q_norm(q_in[i]))                       every row i but padding
-//   pages <- rope(k_norm(K)), V of kv_in[kv_rows[i]]    rows with kv_rows[i] >= 0
+//   pages <- rope(k_norm(K)), V of kv_in[kv_rows[i]]    rows with kv_rows[i] >=
+//   0
 //
 // The row's place in the cache: slot_of[strategy, layer].
 struct RopeAppendArgs {

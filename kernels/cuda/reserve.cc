@@ -53,8 +53,8 @@ absl::StatusOr<int64_t> CudaBackend::Reserve(const KvLayout& layout) {
   launches_.clear();
   if (!error_.ok()) return error_;
   int64_t num_bytes = activation_bytes_ + upload_.num_bytes();
-  for (const DeviceBuffer* buffer :
-       {&qkv_, &q_, &product_, &split_, &arrived_, &sample_, &sampled_}) {
+  for (const DeviceBuffer* buffer : {&qkv_, &q_, &gate_up_, &product_, &split_,
+                                     &arrived_, &sample_, &sampled_}) {
     num_bytes += buffer->num_bytes();
   }
   return num_bytes;

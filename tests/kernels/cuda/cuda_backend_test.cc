@@ -4,15 +4,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "core/largest_step.h"
+#include "kernels/cpu/dequantize.h"
 #include "kernels/cuda/gemm_library.h"
 #include "tests/kernels/cpu/weights.h"
 #include "tests/testing/cuda_on_cpu/simulator.h"
+#include "tests/testing/near.h"
 #include "tests/testing/tiny_engine.h"
 
 namespace strata {
@@ -175,6 +180,73 @@ TEST_F(CudaBackendTest, FollowersHaveNoKeysAndValuesComputed) {
                                           NotingLibrary::Call{kRows, 1},
                                           NotingLibrary::Call{30, 2},
                                           NotingLibrary::Call{kRows, 1}));
+}
+
+std::vector<double> Dequantized(const WeightView& view) {
+  std::vector<float> row(view.cols);
+  std::vector<double> values;
+  for (int64_t r = 0; r < view.rows; ++r) {
+    cpu::DequantizeRow(view, r, row.data());
+    values.insert(values.end(), row.begin(), row.end());
+  }
+  return values;
+}
+
+// As where an adapter is of one of the two matrices.
+TEST_F(CudaBackendTest, GateAndUpMayBeOfDifferentTypes) {
+  constexpr int kDim = 64, kHidden = 96;
+  std::mt19937_64 random(1);
+  const TestWeights gate(DType::kQ8_0, kHidden, kDim, random),
+      up(DType::kQ4_0, kHidden, kDim, random);
+  const std::vector<double> gate_values = Dequantized(gate.view),
+                            up_values = Dequantized(up.view);
+  for (const int rows : {1, 7, 20}) {
+    SCOPED_TRACE(rows);
+    const std::unique_ptr<Backend> backend = MakeBackend();
+    const std::vector<float> host_x = RandomFloats(rows * kDim, random);
+    const std::vector<float> ones(kDim, 1.0f);
+    float* x = backend->NewFloats(rows * kDim);  // host memory here
+    std::copy(host_x.begin(), host_x.end(), x);
+    float* y = backend->NewFloats(rows * kHidden);
+    const auto packed_gate = backend->Pack(gate.view);
+    const auto packed_up = backend->Pack(up.view);
+    backend->GatedMlp(
+        {.x = x,
+         .rows = rows,
+         .norm = {backend->NewFloats(
+                      {.data = reinterpret_cast<const std::byte*>(ones.data()),
+                       .type = DType::kF32,
+                       .rows = 1,
+                       .cols = kDim}),
+                  1e-6f},
+         .gate = packed_gate.get(),
+         .up = packed_up.get(),
+         .y = y});
+    ASSERT_TRUE(backend->Wait().ok());
+    std::vector<float> got, want;
+    for (int i = 0; i < rows * kHidden; ++i) {
+      got.push_back(ToFloat(reinterpret_cast<const Bf16*>(y)[i]));
+    }
+    for (int r = 0; r < rows; ++r) {
+      double squares = 0;
+      for (int c = 0; c < kDim; ++c) {
+        squares += double{x[r * kDim + c]} * x[r * kDim + c];
+      }
+      const double scale = 1 / std::sqrt(squares / kDim + 1e-6);
+      for (int o = 0; o < kHidden; ++o) {
+        double g = 0, u = 0;
+        for (int c = 0; c < kDim; ++c) {
+          const double in =
+              ToFloat(ToBf16(static_cast<float>(x[r * kDim + c] * scale)));
+          g += gate_values[o * kDim + c] * in;
+          u += up_values[o * kDim + c] * in;
+        }
+        want.push_back(static_cast<float>(g / (1 + std::exp(-g)) * u));
+      }
+    }
+    // Tensor cores take weights in bf16; outputs are some hundreds.
+    EXPECT_TRUE(AllNear(got, want, 0.5f, 0.02f));
+  }
 }
 
 TEST_F(CudaBackendTest, PackedBytesAreThoseOfTheMatrix) {
