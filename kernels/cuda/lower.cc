@@ -302,13 +302,9 @@ std::pair<int64_t, int> CudaBackend::UploadPageTable(const Step& step,
   for (int layer = 0; layer < step.num_layers; ++layer) {
     num_slots = std::max(num_slots, step.SlotOf(chunk, layer) + 1);
   }
-  std::vector<int32_t> pages;
-  for (int slot = 0; slot < num_slots; ++slot) {
-    const int32_t* begin =
-        chunk.page_table + int64_t{slot} * chunk.blocks_stride;
-    pages.insert(pages.end(), begin, begin + blocks);
-  }
-  it->second = {upload_.AppendList(Of(pages)), blocks};
+  it->second = {upload_.AppendList(chunk.page_table, num_slots, blocks,
+                                   chunk.blocks_stride),
+                blocks};
   return it->second;
 }
 

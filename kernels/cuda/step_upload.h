@@ -49,6 +49,17 @@ class StepUpload {
     return at / static_cast<int64_t>(sizeof(T));
   }
 
+  // The same of `rows` runs of `cols` elements, `stride` apart.
+  template <typename T>
+  int64_t AppendList(const T* first, int rows, int cols, int64_t stride) {
+    const int64_t at = Align(&lists_);
+    for (int row = 0; row < rows; ++row) {
+      const auto bytes = std::as_bytes(std::span(first + row * stride, cols));
+      lists_.insert(lists_.end(), bytes.begin(), bytes.end());
+    }
+    return at / static_cast<int64_t>(sizeof(T));
+  }
+
   // Memory for what has been appended, and for lists of `list_bytes` in all.
   cudaError_t Reserve(int64_t list_bytes = 0) {
     has_moved_ = false;
