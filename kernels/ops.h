@@ -38,10 +38,12 @@ struct EmbedArgs {
 
 // The input side of attention in `layer`, for rows of x given by number:
 //
-//   q[i] = rope(q_norm(Wq norm(x[q_rows[i]]) + bq))                  i <
-//   q_rows.size() cache of layer's own slot, at kv_rows[j]'s position <-
-//     K = rope(k_norm(Wk norm(x[kv_rows[j]]) + bk)), V = Wv norm(x[kv_rows[j]])
-//     + bv
+//   q[i] = rope(q_norm(Wq norm(x[q_rows[i]]) + bq)),  i < q_rows.size()
+//
+// and into the cache, the layer's own slot, at the position of kv_rows[j]:
+//
+//   K = rope(k_norm(Wk norm(x[kv_rows[j]]) + bk))
+//   V = Wv norm(x[kv_rows[j]]) + bv
 //
 // q_norm and k_norm act on each head.  rope rotates halves: with i < head_dim /
 // 2 and the angle a = position * inv_freq[i],  (u, w) = (v[i], v[i + head_dim /
@@ -69,9 +71,11 @@ struct QkvArgs {
 
 // Causal attention of the rows of `step` over the cache that `layer` reads:
 //
-//   out[r,h] = sum over t <= position[r] of p[t] * V[t,g],  p = softmax over t
-//   of scale * (q[r,h] . K[t,g]) g = h / (q_heads / kv_heads);  K, V in slot
-//   step.SlotOf(chunk, layer)
+//   out[r,h] = sum over t <= position[r] of p[t] * V[t,g]
+//   p = softmax over t of scale * (q[r,h] . K[t,g])
+//   g = h / (q_heads / kv_heads)
+//
+// K and V lie in slot step.SlotOf(chunk, layer).
 struct AttentionArgs {
   int layer = 0;
   const Step* step = nullptr;

@@ -1,22 +1,24 @@
 #ifndef KERNELS_CPU_ATTENTION_KERNEL_INL_H_
 #define KERNELS_CPU_ATTENTION_KERNEL_INL_H_
 
-// The attention kernel over a type S of vector operations; included once by each
-// attention_<isa>.cc, behind its target pragma and behind all other headers (so
-// this one includes none and uses nothing of std).
+// The attention kernel over a type S of vector operations; included once by
+// each attention_<isa>.cc, behind its target pragma and behind all other
+// headers (so this one includes none and uses nothing of std).
 //
 // A row's result must not depend on the rows beside it.  So each score is one
-// chain of multiply-adds over the dimensions and each element of acc one over the
-// keys, both rising, in whatever register tile (R rows by C vectors) they are
-// computed.
+// chain of multiply-adds over the dimensions and each element of acc one over
+// the keys, both rising, in whatever register tile (R rows by C vectors) they
+// are computed.
 //
-// Reached by one core of a shared 2-core Zen 4 server, AVX-512, bf16 pages of 16
-// positions in random order, best of many runs (a read loop reached 25 GB/s in
-// order, 21 in runs of 4 KiB in random order):
+// Reached by one core of a shared 2-core Zen 4 server, AVX-512, bf16 pages of
+// 16 positions in random order, best of many runs (a read loop reached 25 GB/s
+// in order, 21 in runs of 4 KiB in random order):
 //   decode  9/3 heads of 64, 4096 keys    20 GB/s   (29 from cache)
 //   decode  32/8 heads of 128, 4096 keys  20 GB/s   (27 from cache)
 //   512 rows behind 2048, 9/3 of 64       98 GFLOP/s, 80 with f32 pages
 //   512 rows behind 2048, 32/8 of 128    106 GFLOP/s, 86 with f32 pages
+// and by one of a Zen 3 server, AVX2 (peak 98 GFLOP/s), from cache: three rows
+// of 64 dimensions 17 GB/s, 24 rows 63 GFLOP/s.
 namespace strata::cpu {
 namespace {
 
@@ -156,9 +158,10 @@ void ScoreBlock(const AttentionSplit& split, const std::byte* const* tiles,
                 int row, int num_keys) {
   // Whole tiles are there to read.
   const int vectors = (num_keys + 15) / 16 * (16 / S::kLanes);
+  constexpr int kColumns = S::Columns(R);
   int first = 0;
-  for (; first + S::kColumns <= vectors; first += S::kColumns) {
-    ScoreKeys<S, kType, R, S::kColumns>(split, tiles, row, first);
+  for (; first + kColumns <= vectors; first += kColumns) {
+    ScoreKeys<S, kType, R, kColumns>(split, tiles, row, first);
   }
   for (; first < vectors; ++first)
     ScoreKeys<S, kType, R, 1>(split, tiles, row, first);
@@ -167,11 +170,12 @@ void ScoreBlock(const AttentionSplit& split, const std::byte* const* tiles,
 template <class S, KvType kType, int R>
 void AddBlockValues(const AttentionSplit& split, const std::byte* const* tiles,
                     const float* scales, int row, int first, int end) {
+  constexpr int kColumns = S::Columns(R);
   int dim = 0;
-  for (; dim + S::kColumns * S::kLanes <= split.head_dim;
-       dim += S::kColumns * S::kLanes) {
-    AddValues<S, kType, R, S::kColumns>(split, tiles, scales, row, dim, first,
-                                        end);
+  for (; dim + kColumns * S::kLanes <= split.head_dim;
+       dim += kColumns * S::kLanes) {
+    AddValues<S, kType, R, kColumns>(split, tiles, scales, row, dim, first,
+                                     end);
   }
   // The last vector may reach beyond the row into what follows; those lanes are
   // not used.
@@ -235,37 +239,26 @@ void AttendRows(const AttentionSplit& split, const std::byte* const* tiles,
   }
 }
 
+// AttendRows of as many rows as there are, R at most; returns their number.
+template <class S, KvType kType, int R>
+int AttendSomeRows(const AttentionSplit& split, const std::byte* const* tiles,
+                   int row, int block_begin) {
+  if constexpr (R > 1) {
+    if (split.rows - row < R) {
+      return AttendSomeRows<S, kType, R - 1>(split, tiles, row, block_begin);
+    }
+  }
+  AttendRows<S, kType, R>(split, tiles, row, block_begin);
+  return R;
+}
+
 template <class S, KvType kType>
 void AttendBlock(const AttentionSplit& split, int block_begin) {
   const std::byte* const* tiles = split.tiles + block_begin / 16;
   int row = 0;
   while (row < split.rows && split.NumKeys(row) <= block_begin) ++row;
   while (row < split.rows) {
-    switch (split.rows - row) {
-      case 1:
-        AttendRows<S, kType, 1>(split, tiles, row, block_begin);
-        row += 1;
-        break;
-      case 2:
-        AttendRows<S, kType, 2>(split, tiles, row, block_begin);
-        row += 2;
-        break;
-      case 3:
-        AttendRows<S, kType, 3>(split, tiles, row, block_begin);
-        row += 3;
-        break;
-      case 4:
-        AttendRows<S, kType, 4>(split, tiles, row, block_begin);
-        row += 4;
-        break;
-      case 5:
-        AttendRows<S, kType, 5>(split, tiles, row, block_begin);
-        row += 5;
-        break;
-      default:
-        AttendRows<S, kType, 6>(split, tiles, row, block_begin);
-        row += 6;
-    }
+    row += AttendSomeRows<S, kType, S::kRows>(split, tiles, row, block_begin);
   }
 }
 

@@ -25,10 +25,11 @@ int64_t TileBytes(DType type, int64_t cols);
 //
 //   F32, F16  [cols][o]
 //   BF16      [cols / 2][o][2]; an odd last column is paired with zero
-//   Q8_0      blocks of {f16 d[o]; uint8 u[8][o][4]}, u = q + 128; input 4 i +
-//   j at [i][o][j] Q4_0      blocks of {f16 d[o]; uint8 u[4][o][4]}: low nibble
-//   input 4 i + j, high nibble 16 + 4 i + j Q4_1      the same with f16 m[o]
-//   after d
+//   Q8_0      blocks of {f16 d[o]; uint8 u[8][o][4]}, u = q + 128:
+//             input 4 i + j at [i][o][j]
+//   Q4_0      blocks of {f16 d[o]; uint8 u[4][o][4]}:
+//             input 4 i + j is a low nibble, 16 + 4 i + j the high one
+//   Q4_1      the same with f16 m[o] after d
 //
 // Constant after it is packed.
 class PackedMatrix final : public Matrix {

@@ -10,7 +10,10 @@ namespace {
 struct Avx2 {
   using V = __m256;
   static constexpr int kLanes = 8;
-  static constexpr int kColumns = 2;
+  // Of a register tile of attention: its rows at most, and its vectors beside
+  // so many.
+  static constexpr int kRows = 5;
+  static constexpr int Columns(int rows) { return rows <= 2 ? 4 : 2; }
   static constexpr bool kHasBf16Dot = false;
 
   static V Load(const float* p) { return _mm256_loadu_ps(p); }

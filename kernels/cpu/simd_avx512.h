@@ -10,7 +10,10 @@ namespace {
 struct Avx512 {
   using V = __m512;
   static constexpr int kLanes = 16;
-  static constexpr int kColumns = 4;
+  // Of a register tile of attention: its rows at most, and its vectors beside
+  // so many.
+  static constexpr int kRows = 6;
+  static constexpr int Columns(int) { return 4; }
   static constexpr bool kHasBf16Dot = true;
 
   static V Load(const float* p) { return _mm512_loadu_ps(p); }

@@ -11,7 +11,10 @@ struct Portable {
   using V = float __attribute__((vector_size(16)));
   using Bits = uint32_t __attribute__((vector_size(16)));
   static constexpr int kLanes = 4;
-  static constexpr int kColumns = 2;
+  // Of a register tile of attention: its rows at most, and its vectors beside
+  // so many.
+  static constexpr int kRows = 4;
+  static constexpr int Columns(int) { return 2; }
   static constexpr bool kHasBf16Dot = false;
 
   static V Load(const float* p) {

@@ -1,12 +1,14 @@
 // The kernels of tile_kernels.h for one instruction set, which the including
 // file describes by a struct Simd in the same (unnamed) namespace:
 //
-//   F, I          vectors of kLanes f32 and int32
-//   kVectors      vectors of a tile that a pass holds, kVectors * kLanes
-//   divides kTile kFloatRows, kInt8Rows  rows that share the weights in
-//   registers StartU8, DotU8  sum of (u - 128) * s over the bytes of a lane,
-//   exactly DotU4           the same of u * s with u < 16
-//
+//   F, I            vectors of kLanes f32 and int32
+//   kVectors        vectors that a pass holds; with kLanes it divides kTile
+//   kFloatRows, kBf16Rows, kInt8Rows
+//                   rows that share the weights in registers
+//   StartU8, DotU8  sum of (u - 128) * s over the bytes of a lane, exactly
+//   DotU4           the same of u * s with u < 16
+//   kPairsOfU4      whether DotU4 leaves sums of 16 bits, which fit for a
+//                   block, and AddPairs adds two to a lane
 //   Quantize        32 activations as int8
 //
 // No include guard: once a file, after the pragma that selects the instruction
@@ -122,7 +124,8 @@ struct Sums {
 // Weights of any type times f32 activations.
 template <DType kType>
 struct FloatProduct {
-  static constexpr int kMaxRows = Simd::kFloatRows;
+  static constexpr int kMaxRows =
+      kType == DType::kBF16 ? Simd::kBf16Rows : Simd::kFloatRows;
 
   template <int kRows>
   static void Run(const TileArgs& args, int first_row, int lane) {
@@ -156,6 +159,7 @@ template <DType kType>
 struct Int8Product {
   static constexpr int kMaxRows = Simd::kInt8Rows;
   static constexpr int64_t kBlockBytes = BlockBytes(kType) * kTile;
+  static constexpr bool kPairs = Simd::kPairsOfU4 && kType != DType::kQ8_0;
 
   template <int kRows>
   static void Run(const TileArgs& args, int first_row, int lane) {
@@ -169,6 +173,7 @@ struct Int8Product {
       I dots[kRows][kVectors];
       Start<kRows>(x, scales, dots);
       Dots<kRows>(halves + lane * 2, x, k, dots);
+      if constexpr (kPairs) AddPairs<kRows>(x, scales, dots);
       AddDots<kRows>(halves, x, scales, dots, sums);
       halves += kBlockBytes;
       scales += sizeof(RowBlock);
@@ -181,6 +186,11 @@ struct Int8Product {
     return Simd::BroadcastF32(block + offsetof(RowBlock, scale));
   }
 
+  // What sums of u * s lack to be those of (u - 8) * s.
+  static inline I FromU4(const std::byte* minus_sum) {
+    return Simd::template ShiftLeft<3>(Simd::BroadcastI32(minus_sum));
+  }
+
   template <int kRows>
   static inline void Start(const std::byte* const (&x)[kRows], int64_t scales,
                            I (&dots)[kRows][kVectors]) {
@@ -188,8 +198,8 @@ struct Int8Product {
       I start = Simd::Set(0);
       const std::byte* sum = x[r] + scales + offsetof(RowBlock, minus_sum);
       if constexpr (kType == DType::kQ8_0) start = Simd::StartU8(sum);
-      if constexpr (kType == DType::kQ4_0) {
-        start = Simd::template ShiftLeft<3>(Simd::BroadcastI32(sum));
+      if constexpr (kType == DType::kQ4_0 && !Simd::kPairsOfU4) {
+        start = FromU4(sum);
       }
       UNROLL for (int i = 0; i < kVectors; ++i) dots[r][i] = start;
     }
@@ -225,6 +235,21 @@ struct Int8Product {
             dots[r][i] =
                 Simd::DotU4(dots[r][i], high, Simd::BroadcastI32(xk + 16));
           }
+        }
+      }
+    }
+  }
+
+  template <int kRows>
+  static inline void AddPairs(const std::byte* const (&x)[kRows],
+                              int64_t scales, I (&dots)[kRows][kVectors]) {
+    UNROLL for (int r = 0; r < kRows; ++r) {
+      UNROLL for (int i = 0; i < kVectors; ++i) {
+        dots[r][i] = Simd::AddPairs(dots[r][i]);
+        if constexpr (kType == DType::kQ4_0) {
+          dots[r][i] =
+              Simd::Add(dots[r][i],
+                        FromU4(x[r] + scales + offsetof(RowBlock, minus_sum)));
         }
       }
     }

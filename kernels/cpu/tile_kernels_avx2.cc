@@ -1,4 +1,11 @@
 // AVX2, FMA and F16C.
+//
+// One core of a 2-core EPYC (Zen 3) virtual machine: peaks f32 98 Gop/s, int8
+// (a product and an addition of 16 bits) 392.  64 rows of 576 inputs: F32 93,
+// F16 95, BF16 81 (two rows, as the mask leaves no register for a third), Q8_0
+// 113 (its sums do not fit in 16 bits: four instructions where Q4_0 has two),
+// Q4_0 198, Q4_1 187 (unpacking and scales take as long as the products).  One
+// row from the caches: 43 (Q4_0) to 51 GB/s (Q8_0), F32 74.
 #if defined(__x86_64__)
 
 #include <immintrin.h>
@@ -19,8 +26,9 @@ struct Simd {
   using F = __m256;
   using I = __m256i;
   static constexpr int kLanes = 8;
-  static constexpr int kVectors = 2;
-  static constexpr int kFloatRows = 4;
+  static constexpr int kVectors = 4;
+  static constexpr int kFloatRows = 3;
+  static constexpr int kBf16Rows = 2;
   static constexpr int kInt8Rows = 2;
 
   static F LoadF32(const void* p) {
@@ -64,11 +72,22 @@ struct Simd {
   static I StartU8(const std::byte*) { return Set(0); }
   static I DotU8(I acc, I u, I s) {
     const I q = _mm256_xor_si256(u, Set(int32_t(0x80808080)));
-    return DotU4(acc, _mm256_abs_epi8(q), _mm256_sign_epi8(s, q));
+    return InOrder(Add(acc, AddPairs(_mm256_maddubs_epi16(
+                                _mm256_abs_epi8(q), _mm256_sign_epi8(s, q)))));
   }
+  // Of a block: 16 * 15 * 127 fits.
+  static constexpr bool kPairsOfU4 = true;
   static I DotU4(I acc, I u, I s) {
-    return Add(acc, _mm256_madd_epi16(_mm256_maddubs_epi16(u, s),
-                                      _mm256_set1_epi16(1)));
+    return InOrder(_mm256_add_epi16(acc, _mm256_maddubs_epi16(u, s)));
+  }
+  static I AddPairs(I pairs) {
+    return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+  }
+  // Keeps the compiler from summing as a tree, which has more products at a
+  // time than there are registers.
+  static I InOrder(I acc) {
+    asm("" : "+x"(acc));
+    return acc;
   }
 
   static RowBlock Quantize(const float* x, int8_t* q) {

@@ -34,6 +34,7 @@ struct Simd {
   static constexpr int kLanes = 16;
   static constexpr int kVectors = 2;
   static constexpr int kFloatRows = 8;
+  static constexpr int kBf16Rows = 8;
   static constexpr int kInt8Rows = 4;
 
   static F LoadF32(const void* p) { return _mm512_loadu_ps(p); }
@@ -72,6 +73,8 @@ struct Simd {
     return ShiftLeft<7>(BroadcastI32(minus_sum));
   }
   static I DotU8(I acc, I u, I s) { return _mm512_dpbusd_epi32(acc, u, s); }
+  static constexpr bool kPairsOfU4 = false;
+  static I AddPairs(I dots) { return dots; }
   static I DotU4(I acc, I u, I s) { return _mm512_dpbusd_epi32(acc, u, s); }
 
   static RowBlock Quantize(const float* x, int8_t* q) {

@@ -16,6 +16,7 @@ struct Simd {
   static constexpr int kLanes = 4;
   static constexpr int kVectors = 2;
   static constexpr int kFloatRows = 4;
+  static constexpr int kBf16Rows = 4;
   static constexpr int kInt8Rows = 2;
 
   template <class V>
@@ -67,6 +68,8 @@ struct Simd {
     }
     return acc;
   }
+  static constexpr bool kPairsOfU4 = false;
+  static I AddPairs(I dots) { return dots; }
   static I DotU4(I acc, I u, I s) { return DotU8(acc, u, s); }
 
   static RowBlock Quantize(const float* x, int8_t* q) {
