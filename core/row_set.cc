@@ -1,11 +1,13 @@
 #include "core/row_set.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace strata {
 
 void RowSet::Append(const StepChunk& chunk, const BatchPlan::Chunk& planned) {
   const int32_t index = static_cast<int32_t>(chunks_.size());
+  some_unwanted_ |= planned.num_wanted < planned.num_rows;
   chunks_.push_back(chunk);
   chunks_.back().first_row = static_cast<int32_t>(positions_.size());
   planned_.push_back(planned);
@@ -29,6 +31,7 @@ void RowSet::SetAll(const BatchPlan& plan, std::span<const int32_t> strategy_of,
   chunk_of_.clear();
   chunks_.clear();
   planned_.clear();
+  some_unwanted_ = false;
   for (size_t i = 0; i < plan.chunks.size(); ++i) {
     const BatchPlan::Chunk& chunk = plan.chunks[i];
     const Sequence& sequence = *chunk.sequence;
@@ -44,6 +47,7 @@ void RowSet::SetAll(const BatchPlan& plan, std::span<const int32_t> strategy_of,
 }
 
 bool RowSet::SomeEndAt(int layer) const {
+  if (!some_unwanted_) return false;  // as a rule: all decode
   return std::ranges::any_of(planned_, [&](const BatchPlan::Chunk& chunk) {
     return chunk.sequence->strategy.last_leader() == layer &&
            chunk.num_wanted < chunk.num_rows;
@@ -55,6 +59,7 @@ void RowSet::SetKept(const RowSet& all, int layer, std::vector<int32_t>* kept) {
   chunk_of_.clear();
   chunks_.clear();
   planned_.clear();
+  some_unwanted_ = false;
   kept->clear();
   for (size_t i = 0; i < all.chunks_.size(); ++i) {
     StepChunk chunk = all.chunks_[i];
@@ -75,11 +80,22 @@ void RowSet::SetKept(const RowSet& all, int layer, std::vector<int32_t>* kept) {
 
 void RowSet::LeaderRows(int layer, std::vector<int32_t>* rows) const {
   rows->clear();
-  for (size_t i = 0; i < chunks_.size(); ++i) {
-    if (!planned_[i].sequence->strategy.is_leader(layer)) continue;
-    for (int32_t r = 0; r < chunks_[i].num_rows; ++r) {
-      rows->push_back(chunks_[i].first_row + r);
+  for (size_t i = 0; i < chunks_.size();) {
+    // The rows of chunks under one strategy that lie together.
+    size_t end = i + 1;
+    while (end < chunks_.size() &&
+           chunks_[end].strategy == chunks_[i].strategy) {
+      ++end;
     }
+    if (planned_[i].sequence->strategy.is_leader(layer)) {
+      const int32_t first_row = chunks_[i].first_row;
+      const int32_t end_row =
+          chunks_[end - 1].first_row + chunks_[end - 1].num_rows;
+      const size_t before = rows->size();
+      rows->resize(before + end_row - first_row);
+      std::iota(rows->begin() + before, rows->end(), first_row);
+    }
+    i = end;
   }
 }
 

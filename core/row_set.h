@@ -49,6 +49,7 @@ class RowSet {
   std::vector<int32_t> chunk_of_;
   std::vector<StepChunk> chunks_;
   std::vector<BatchPlan::Chunk> planned_;  // beside chunks_
+  bool some_unwanted_ = false;             // some rows' logits are not wanted
   Step step_;
 };
 

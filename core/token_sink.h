@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "kernels/sampling.h"
 
@@ -47,8 +48,9 @@ struct SequenceEnd {
 struct SequenceDelta {
   int index = 0;
   std::string text = {};  // whole UTF-8 characters; may be empty
-  std::vector<int32_t> tokens =
-      {};  // one for a step; none for an end without token
+  // One for a step, which needs no memory of its own; none for an end without
+  // token; many of Score.
+  absl::InlinedVector<int32_t, 1> tokens = {};
   // One for each of `tokens` (Score: of the scored tokens), where asked for.
   std::vector<SampledToken> logprobs = {};
   std::optional<SequenceEnd> end = {};  // the last delta of this index

@@ -37,6 +37,7 @@ struct TinyEngine {
     int max_batched_tokens = 512;
     int max_queued_requests = 1000;
     bool optimistic = false;
+    bool has_text = false;  // deltas have text: the model has a tokenizer
     // The CPU's, of `threads` and `exact_f32`, where there is none.
     std::function<std::unique_ptr<Backend>()> make_backend = nullptr;
   };
@@ -84,6 +85,12 @@ struct TinyEngine {
                                         .num_pages = options.num_pages,
                                         .num_layers = config.num_layers,
                                         .max_model_len = config.max_positions});
+    if (options.has_text) {
+      EXPECT_TRUE(checkpoint->tokenizer.has_value()) << path;
+      auto made = Tokenizer::Create(*checkpoint->tokenizer);
+      EXPECT_TRUE(made.ok()) << made.status();
+      tokenizer = *std::move(made);
+    }
     int label = 0;
     for (const std::string& name : strategies->labels()) {
       metrics->AddStrategy(label++, name, 0);
@@ -98,7 +105,7 @@ struct TinyEngine {
          .num_pages = options.num_pages,
          .page_bytes = page_bytes},
         {.transformer = std::move(transformer),
-         .tokenizer = nullptr,
+         .tokenizer = tokenizer.get(),
          .eos_ids = checkpoint->eos_ids,
          .strategies = strategies.get(),
          .metrics = metrics.get()});
@@ -134,6 +141,7 @@ struct TinyEngine {
 
   std::unique_ptr<Checkpoint> checkpoint;
   std::unique_ptr<Backend> backend;
+  std::unique_ptr<const Tokenizer> tokenizer;
   std::unique_ptr<StrategyRegistry> strategies;
   std::unique_ptr<prometheus::Registry> registry;
   std::unique_ptr<Metrics> metrics;
