@@ -4,7 +4,7 @@
 # llama.cpp, compiled for this CPU.
 PEER_VENV="$CACHE/peer-venv"
 
-# The flags of economy and speed are in tests/bench.
+# The flags are in tests/bench.
 bench() {
   local what=economy
   if (($# > 0)) && [[ $1 != -* ]]; then
@@ -14,7 +14,8 @@ bench() {
   case "$what" in
     economy) bench_economy "$@" ;;
     speed) bench_speed "$@" ;;
-    *) die "no benchmark '$what'; there are: economy, speed" ;;
+    contexts) bench_contexts "$@" ;;
+    *) die "no benchmark '$what'; there are: economy, speed, contexts" ;;
   esac
 }
 
@@ -58,6 +59,21 @@ bench_speed() {
     if [[ " ${run[*]} " == *" --model=$MODEL "* ]]; then fetch_model; fi
   fi
   exec "${run[@]}" "--requantize_python=$REQUANTIZE_VENV/bin/python" "$@"
+}
+
+bench_contexts() {
+  local run=(/usr/bin/python3 -B "$ROOT/tests/bench/contexts.py") argument
+  for argument in "$@"; do
+    if [[ $argument =~ ^(-h|--help)$ ]]; then exec "${run[@]}" --help; fi
+  done
+  install_packages
+  ensure_built //server:strata_server
+  ensure_built //tests/load:strata_load
+  if [[ -z $(flag_value model "" "$@") ]]; then
+    fetch_model
+    run+=("--model=$MODEL")
+  fi
+  exec "${run[@]}" "$@"
 }
 
 ensure_peer_venv() {

@@ -1,8 +1,8 @@
 // Measures the whole engine in one process: prefill, decode at several
 // contexts, many streams, under one strategy.
 //
-//   bazel run //tests/bench:engine_bench -- --model=MODEL.gguf --threads=2
-//   --strategy=every=2
+//   bazel run //tests/bench:engine_bench --
+//       --model=MODEL.gguf --threads=2 --strategy=every=2
 //
 // Each figure is the best of --reps runs, in tokens per second of all streams
 // together; the same works as llama.cpp's peer script measures, so that the

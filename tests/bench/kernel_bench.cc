@@ -1,8 +1,8 @@
 // Products of every weight format as a fraction of what the machine can do,
 // measured in the same run.
 //
-//   bazel run //tests/bench:kernel_bench -- --threads=2 --isa=avx512
-//   --benchmark_filter=one_row
+//   bazel run //tests/bench:kernel_bench --
+//       --threads=2 --isa=avx512 --benchmark_filter=one_row
 //
 // one_row: GB/s of weights, of_read = the share of a plain read loop's.
 // many_rows: Gop/s (a multiply and an add are two), of_peak = the share of the

@@ -164,17 +164,21 @@ class Bench:
             re.split("[x_]", work)[-1]) < max_context]
 
     def _measure(self, work: str, own: Engine, peer: Engine | None) -> dict:
-        """Rates by strategy and peer, a round of all after the other."""
+        """Rates by strategy and peer, a round of all after the other; each
+        round begins with another, since the first finds the caches cold."""
         rates = {name: [] for name in STRATEGIES}
         if peer:
             rates[speed_tables.PEER] = []
             self.peer = ("llama.cpp (llama-cpp-python "
                          f"{peer.facts['llama_cpp_python']})")
-        for _ in range(self._arguments.reps):
-            for strategy in STRATEGIES:
-                rates[strategy].append(own.ask(f"{work} {strategy}"))
-            if peer:
-                rates[speed_tables.PEER].append(round(peer.ask(work), 2))
+        names = list(rates)
+        for begin in range(self._arguments.reps):
+            begin %= len(names)
+            for name in names[begin:] + names[:begin]:
+                is_peer = name == speed_tables.PEER
+                rate = (peer.ask(work) if is_peer
+                        else own.ask(f"{work} {name}"))
+                rates[name].append(round(rate, 2))
         return rates
 
 
