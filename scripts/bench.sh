@@ -15,7 +15,8 @@ bench() {
     economy) bench_economy "$@" ;;
     speed) bench_speed "$@" ;;
     contexts) bench_contexts "$@" ;;
-    *) die "no benchmark '$what'; there are: economy, speed, contexts" ;;
+    accuracy) bench_accuracy "$@" ;;
+    *) die "no benchmark '$what'; there are: economy, speed, contexts, accuracy" ;;
   esac
 }
 
@@ -74,6 +75,28 @@ bench_contexts() {
     run+=("--model=$MODEL")
   fi
   exec "${run[@]}" "$@"
+}
+
+bench_accuracy() {
+  local run=(/usr/bin/python3 -B "$ROOT/tests/bench/accuracy.py") argument
+  local with_peer=0
+  for argument in "$@"; do
+    if [[ $argument =~ ^(-h|--help)$ ]]; then exec "${run[@]}" --help; fi
+    if [[ $argument == --peer ]]; then with_peer=1; fi
+  done
+  PACKAGES+=(python3-grpcio python3-protobuf)
+  install_packages
+  ensure_requantize_venv
+  if ((with_peer)); then
+    ensure_peer_venv
+    run+=("--peer_python=$PEER_VENV/bin/python")
+  fi
+  ensure_built //server:strata_server
+  if [[ -z $(flag_value model "" "$@") ]]; then
+    fetch_model
+    run+=("--model=$MODEL")
+  fi
+  exec "${run[@]}" "--requantize_python=$REQUANTIZE_VENV/bin/python" "$@"
 }
 
 ensure_peer_venv() {

@@ -13,7 +13,6 @@ the machine meanwhile.
 
 import argparse
 import datetime
-import json
 import os
 import pathlib
 import sys

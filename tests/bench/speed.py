@@ -16,7 +16,6 @@ import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 
@@ -27,23 +26,16 @@ sys.path[:0] = [str(ROOT), str(HERE)]
 import economy_machine  # noqa: E402
 import speed_tables  # noqa: E402
 from evaluation import command_line  # noqa: E402
-from evaluation.failure import BadInput, Failure  # noqa: E402
+from evaluation.failure import BadInput  # noqa: E402
+from model_formats import (  # noqa: E402
+    DEFAULT_FORMATS, formats, requantize)
 from speed_engines import Engine  # noqa: E402
 
-FORMATS = ("q4_0", "q4_1", "q8_0", "bf16", "f16", "f32")
 STRATEGIES = ("full", "every=2", "every=4")
 WORKS = ("decode_1x64", "decode_1x1024", "decode_1x4096", "decode_16x256",
          "prefill_512", "prefill_2048")
 QUICK_WORKS = ("decode_1x64", "decode_4x64", "prefill_512")
 DECODE_STEPS = 64  # of both engines
-
-
-def formats(text: str) -> list[str]:
-    names = text.split(",")
-    if not set(names) <= set(FORMATS) or len(set(names)) < len(names):
-        raise argparse.ArgumentTypeError(
-            f"'{text}': must be some of {', '.join(FORMATS)}, with commas")
-    return names
 
 
 def parse_arguments(argv: list[str]):
@@ -77,7 +69,7 @@ def parse_arguments(argv: list[str]):
     arguments = parser.parse_args(argv)
     quick = arguments.quick
     arguments.formats = arguments.formats or (
-        ["q4_1"] if quick else list(FORMATS[:4]))
+        ["q4_1"] if quick else list(DEFAULT_FORMATS))
     arguments.reps = arguments.reps or (1 if quick else 3)
     if not arguments.out and arguments.from_json:
         arguments.out = arguments.from_json.with_suffix("")
@@ -115,7 +107,7 @@ class Bench:
     def run(self, number: int, name: str, folder: str) -> dict:
         """Facts and all rates of one format; `folder` holds its file."""
         say(f"[{number}/{len(self._arguments.formats)}] {name}")
-        path = self._requantize(name, folder)
+        path = requantize(self._arguments, name, folder)
         watch = economy_machine.OthersWatch()
         with contextlib.ExitStack() as stack:
             own = stack.enter_context(self._own(path))
@@ -133,20 +125,6 @@ class Bench:
         os.remove(path)
         return {"facts": facts, "works": works,
                 "cpu_share_of_others": round(watch.share(), 4)}
-
-    def _requantize(self, name: str, folder: str) -> str:
-        path = os.path.join(folder, f"{name}.gguf")
-        done = subprocess.run(
-            [str(self._arguments.requantize_python), "-B",
-             str(ROOT / "requantize/requantize.py"),
-             f"--model={self._arguments.model}", f"--type={name}",
-             f"--out={path}"], stdin=subprocess.DEVNULL, text=True,
-            stderr=subprocess.PIPE, check=False)
-        if done.returncode:
-            lines = done.stderr.strip().splitlines() or ["it says nothing"]
-            kind = BadInput if done.returncode == 2 else Failure
-            raise kind(lines[-1].removeprefix("strata requantize: "))
-        return path
 
     def _own(self, path: str) -> Engine:
         return Engine("engine_bench", [
