@@ -47,30 +47,39 @@ std::vector<int32_t> Prompt(int size) {
   return prompt;
 }
 
-// Whatever a step does within its limits, all that it needs is there.
+// Whatever a step does within its limits, all that it needs is there: prompts
+// beside sequences that decode, scores of a whole prompt, and no row more than
+// decode, which a graph rounds up.
 TEST_F(CudaBackendTest, StepsTakeNoMemoryThatIsNotReserved) {
-  const TinyEngine tiny({.num_pages = 400,
-                         .max_sequences = 6,
-                         .max_batched_tokens = 40,
-                         .make_backend = MakeBackend});
-  cuda_on_cpu::memory_bytes = cuda_on_cpu::used_bytes;
-  std::vector<std::shared_ptr<CollectingSink>> sinks;
-  const auto submit = [&](Request request) {
-    sinks.push_back(std::make_shared<CollectingSink>());
-    tiny.engine->Submit(std::move(request), sinks.back());
+  struct Case {
+    int max_sequences, max_batched_tokens, prompt, tokens;
   };
-  Request score(tiny.Strategy("full"));
-  score.kind = Request::Kind::kScore;
-  score.prompt = Prompt(41);
-  EXPECT_TRUE(FitRequest(tiny.engine->limits(), {}, &score).ok());
-  submit(score);
-  for (const char* spec :
-       {"full", "every=2", "every=4", "prefix=1", "keep=0.5", "full"}) {
-    submit(tiny.Greedy(Prompt(37), spec, 5));
-  }
-  for (const auto& sink : sinks) {
-    const absl::Status status = sink->Wait();
-    EXPECT_TRUE(status.ok()) << status;
+  for (const Case& c : {Case{5, 40, 37, 3}, {9, 11, 1, 6}}) {
+    SCOPED_TRACE(c.max_batched_tokens);
+    cuda_on_cpu::memory_bytes = memory_bytes_;
+    const TinyEngine tiny({.num_pages = 400,
+                           .max_sequences = c.max_sequences,
+                           .max_batched_tokens = c.max_batched_tokens,
+                           .make_backend = MakeBackend});
+    cuda_on_cpu::memory_bytes = cuda_on_cpu::used_bytes;
+    std::vector<std::shared_ptr<CollectingSink>> sinks;
+    const auto submit = [&](Request request) {
+      sinks.push_back(std::make_shared<CollectingSink>());
+      tiny.engine->Submit(std::move(request), sinks.back());
+    };
+    const char* const specs[] = {"full", "every=2", "every=4", "prefix=1"};
+    for (int i = 0; i < c.max_sequences; ++i) {
+      submit(tiny.Greedy(Prompt(c.prompt), specs[i % 4], c.tokens));
+    }
+    Request score(tiny.Strategy("full"));
+    score.kind = Request::Kind::kScore;
+    score.prompt = Prompt(c.prompt + 4);
+    EXPECT_TRUE(FitRequest(tiny.engine->limits(), {}, &score).ok());
+    submit(score);
+    for (const auto& sink : sinks) {
+      const absl::Status status = sink->Wait();
+      EXPECT_TRUE(status.ok()) << status;
+    }
   }
 }
 
