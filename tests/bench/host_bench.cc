@@ -55,6 +55,11 @@ class NullBackend final : public Backend {
   std::string name() const override { return "null"; }
   std::string device() const override { return "nothing"; }
   std::string kv_format() const override { return "bf16"; }
+  absl::StatusOr<int64_t> FreeBytes() const override { return 0; }
+  absl::StatusOr<int64_t> PackedBytes(const WeightView&) const override {
+    return 0;
+  }
+  absl::StatusOr<int64_t> Reserve(const KvLayout&) override { return 0; }
   std::unique_ptr<Matrix> Pack(const WeightView& view) override {
     return std::make_unique<NullMatrix>(view);
   }
