@@ -21,7 +21,8 @@ inline ::vllm::grpc::engine::GenerateRequest TokensMessage(
 // best, -1, -2, ... of tokens 101, 102, ...
 inline SequenceDelta Delta(int index, const std::vector<int32_t>& tokens,
                            int num_top = -1) {
-  SequenceDelta delta{.index = index, .tokens = tokens};
+  SequenceDelta delta{.index = index,
+                      .tokens = {tokens.begin(), tokens.end()}};
   if (num_top < 0) return delta;
   for (const int32_t token : tokens) {
     SampledToken sampled;
