@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -21,6 +20,10 @@ namespace {
 constexpr std::string_view kPrefix = "base_model.model.";
 constexpr std::string_view kLoraA = ".lora_A.weight";
 constexpr std::string_view kLoraB = ".lora_B.weight";
+
+// What an update may add to a weight.  No training comes near it, and with the
+// products of some such matrices F32 is at its end.
+constexpr float kLargestUpdate = 1e6f;
 
 // A tensor of the model, by which the adapter may name it.
 struct Target {
@@ -160,6 +163,13 @@ class AdapterBinder {
     if (target.update == nullptr) return UnknownTensor(name);
 
     const std::string module = path.substr(kPrefix.size());
+    STRATA_ASSIGN_OR_RETURN(const bool is_target,
+                            config_.targets().Include(module));
+    if (!is_target) {
+      return Malformed(file_.path(), Named(name), " is of a module that ",
+                       "target_modules, exclude_modules or ",
+                       "layers_to_transform of adapter_config.json leaves out");
+    }
     STRATA_ASSIGN_OR_RETURN(const int rank, config_.RankOf(module));
     LowRankUpdate update;
     STRATA_ASSIGN_OR_RETURN(update.scale, config_.ScaleOf(module, rank));
@@ -173,9 +183,11 @@ class AdapterBinder {
         const float largest_b,
         Read(other, pair->second, {update.b.rows, update.b.cols}, &update.b));
     const float bound = std::abs(update.scale) * rank * largest_a * largest_b;
-    if (!(bound < std::numeric_limits<float>::max() / 2)) {
+    if (!(bound <= kLargestUpdate)) {
       return Malformed(file_.path(), Named(name), " and ", Named(other),
-                       " give an update that F32 cannot hold");
+                       " with lora_alpha / r = ", update.scale, " add up to ",
+                       bound, " to a weight, allowed are up to ",
+                       kLargestUpdate);
     }
     *target.update = update;
     merged_types_.insert(update.merged_type);

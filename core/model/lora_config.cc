@@ -162,6 +162,7 @@ absl::StatusOr<LoraConfig> LoraConfig::Parse(const std::string& path,
                           ReadPatterns(fields, "rank_pattern"));
   STRATA_ASSIGN_OR_RETURN(config.alpha_patterns_,
                           ReadPatterns(fields, "alpha_pattern"));
+  STRATA_ASSIGN_OR_RETURN(config.targets_, LoraTargets::Parse(fields));
   STRATA_ASSIGN_OR_RETURN(config.modules_to_save_,
                           ReadNames(fields, "modules_to_save"));
   const auto is_bad = [](const auto& entry) { return !IsRank(entry.second); };

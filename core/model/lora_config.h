@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/model/lora_targets.h"
 
 namespace strata {
 
@@ -24,6 +25,8 @@ class LoraConfig {
   const std::vector<std::string>& modules_to_save() const {
     return modules_to_save_;
   }
+
+  const LoraTargets& targets() const { return targets_; }
 
   // Of one module ("model.layers.0.self_attn.q_proj").  As in PEFT a pattern is
   // a regular expression for all of the name, or for what follows one of its
@@ -45,6 +48,7 @@ class LoraConfig {
   bool use_rslora_ = false;
   Patterns rank_patterns_;
   Patterns alpha_patterns_;
+  LoraTargets targets_;
   std::vector<std::string> modules_to_save_;
 };
 

@@ -133,6 +133,23 @@ TEST_F(LoraAdapterTest, EveryLinearLayerAndTheHeadTakeUpdates) {
   EXPECT_TRUE(checkpoint.head_update.is_present());
 }
 
+// PEFT would leave out what the config does not name.
+TEST_F(LoraAdapterTest, UpdatesAreThoseThatTheConfigNames) {
+  adapter_.config["target_modules"] = {"q_proj", "down_proj"};
+  adapter_.config["layers_to_transform"] = {1};
+  EXPECT_TRUE(Refusal().ok());
+  adapter_.config["layers_to_transform"] = {0};
+  ExpectRefused({"layers.1.mlp.down_proj.lora_A", "layers_to_transform"});
+  adapter_.config["layers_to_transform"] = nullptr;
+  adapter_.config["target_modules"] = {"q_proj"};
+  ExpectRefused({"layers.1.mlp.down_proj.lora_A", "target_modules"});
+}
+
+TEST_F(LoraAdapterTest, UpdatesOfNoUseAreRefused) {
+  adapter_.config["lora_alpha"] = 1e38;
+  ExpectRefused({"lora_alpha / r = 3.33333e+37", "allowed are up to 1e+06"});
+}
+
 TEST_F(LoraAdapterTest, WholeTensorsReplaceThoseOfTheModel) {
   adapter_.config["modules_to_save"] = {"norm", "lm_head", "embed_tokens"};
   for (const char* norm :
@@ -326,7 +343,7 @@ TEST_F(LoraAdapterTest, NumbersMustBeFinite) {
     adapter_.tensors[prefix + Layer1("mlp.down_proj.") + half + ".weight"]
         .bytes.replace(20, 4, Bytes(1e30f));
   }
-  ExpectRefused({"mlp.down_proj.lora_A.weight", "F32 cannot hold"});
+  ExpectRefused({"mlp.down_proj.lora_A.weight", "allowed are up to 1e+06"});
 }
 
 TEST_F(LoraAdapterTest, SavedModulesMustBeInTheFile) {
