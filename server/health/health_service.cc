@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/grpc_status.h"
 #include "server/health/health_watch.h"
 #include "server/unary.h"
@@ -16,6 +17,8 @@ using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
 constexpr absl::Duration kPeriod = absl::Milliseconds(100);
+// Each holds memory for as long as its client likes, and needs no key.
+constexpr size_t kMaxWatches = 1024;
 constexpr std::string_view kLiveness = "liveness";
 constexpr std::array<std::string_view, 5> kReadinessNames = {
     "", "readiness", "strata.v1.Inference", "inference.GRPCInferenceService",
@@ -60,6 +63,9 @@ grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
   absl::MutexLock lock(&mu_);
   if (ended_) {
     watch->End(ToGrpcStatus(absl::UnavailableError("shutting down")));
+  } else if (watches_.size() >= kMaxWatches) {
+    watch->End(ToGrpcStatus(absl::ResourceExhaustedError(
+        absl::StrCat(kMaxWatches, " calls watch already; Check is answered"))));
   } else {
     watches_.push_back(watch);
   }

@@ -21,7 +21,8 @@ class HealthWatch;
 // ServingState::ready.  gRPC's own service would say SERVING from the start.
 //
 // Check answers from memory at once; a thread looks for changes every 100 ms
-// and tells them to the watches.  Thread-safe.
+// and tells them to the watches.  Of these 1,024 are open at once: more are
+// told the present status and RESOURCE_EXHAUSTED.  Thread-safe.
 class HealthService final : public grpc::health::v1::Health::CallbackService {
  public:
   // `state` outlives this.

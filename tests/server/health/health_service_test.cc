@@ -3,9 +3,11 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/server/served_tiny_model.h"
 #include "tests/testing/loopback_server.h"
@@ -103,6 +105,43 @@ TEST_F(HealthServiceTest, AWatchOfAnUnknownNameStaysOpen) {
   EXPECT_FALSE(reader->Read(&response));
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
   ending.join();
+}
+
+TEST_F(HealthServiceTest, WatchesAreCounted) {
+  struct Watch {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReader<HealthCheckResponse>> reader;
+  };
+  std::vector<std::unique_ptr<Watch>> watches;
+  HealthCheckResponse response;
+  for (int i = 0; i < 1024; ++i) {
+    watches.push_back(std::make_unique<Watch>());
+    watches.back()->reader = stub_->Watch(&watches.back()->context, Of(""));
+    ASSERT_TRUE(watches.back()->reader->Read(&response));
+  }
+  grpc::ClientContext context;
+  auto one_more = stub_->Watch(&context, Of(""));
+  ASSERT_TRUE(one_more->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
+  EXPECT_FALSE(one_more->Read(&response));
+  EXPECT_EQ(one_more->Finish().error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  ExpectReadiness(HealthCheckResponse::NOT_SERVING);
+  // One that ends makes room.
+  watches.back()->context.TryCancel();
+  watches.back()->reader->Finish();
+  grpc::StatusCode end = grpc::StatusCode::RESOURCE_EXHAUSTED;
+  while (end == grpc::StatusCode::RESOURCE_EXHAUSTED) {
+    grpc::ClientContext retried;
+    retried.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::milliseconds(300));
+    auto reader = stub_->Watch(&retried, Of(""));
+    while (reader->Read(&response)) {
+    }
+    end = reader->Finish().error_code();
+  }
+  EXPECT_EQ(end, grpc::StatusCode::DEADLINE_EXCEEDED);  // it was open
+  for (const auto& watch : watches) watch->context.TryCancel();
 }
 
 TEST_F(HealthServiceTest, WatchesEndWhenTheServerDoes) {
