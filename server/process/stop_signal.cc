@@ -10,6 +10,10 @@ StopSignal::StopSignal() {
   for (const int number : {SIGTERM, SIGINT, SIGUSR1}) {
     sigaddset(&signals_, number);
   }
+  // A terminal that is gone, unless nohup says that it does not matter.
+  struct sigaction hangup = {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) sigaddset(&signals_, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   thread_ = std::thread([this] { Run(); });
 }

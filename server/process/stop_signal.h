@@ -10,13 +10,14 @@
 
 namespace strata {
 
-// SIGTERM and SIGINT, taken by a thread that waits for them: nothing runs in a
-// handler.  The first asks to stop; the second ends the process at once.
+// SIGTERM, SIGINT and SIGHUP (where it is not ignored), taken by a thread that
+// waits for them: nothing runs in a handler.  The first asks to stop; the
+// second ends the process at once.
 //
 // Thread-safe.
 class StopSignal {
  public:
-  // Blocks both signals in the calling thread and those it starts, and ignores
+  // Blocks these signals in the calling thread and those it starts, and ignores
   // SIGPIPE.  REQUIRES: no other thread runs yet.
   StopSignal();
   ~StopSignal();

@@ -27,6 +27,7 @@ using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr int kForever = 30000;  // tokens: minutes
 constexpr char kTiny[] = "--model=tests/golden/llama-tied";
@@ -136,6 +137,22 @@ TEST(LifecycleTest, DrainLetsStreamsFinishAndRefusesNewOnes) {
   EXPECT_THAT(server.Log(), HasSubstr("drain running=1 waiting=0"));
 }
 
+TEST(LifecycleTest, AHangUpIsAStopUnlessItIsIgnored) {
+  for (const bool is_ignored : {false, true}) {  // true: nohup
+    signal(SIGHUP, is_ignored ? SIG_IGN : SIG_DFL);
+    ServerProcess server({kTiny});
+    ASSERT_TRUE(server.WaitUntilListening()) << server.Log();
+    server.Signal(SIGHUP);
+    if (is_ignored) {
+      absl::SleepFor(absl::Milliseconds(300));
+      EXPECT_THAT(server.Log(), Not(HasSubstr("drain")));
+      server.Signal(SIGTERM);
+    }
+    EXPECT_EQ(server.Wait(), 0);
+    EXPECT_THAT(server.Log(), HasSubstr("drained"));
+  }
+}
+
 TEST(LifecycleTest, WhatIsLeftAfterTheDrainIsCut) {
   ServerProcess server({"--model=" + ZeroModel().Write("slow"),
                         "--kv_memory=512MiB", "--drain_timeout=200ms"});
@@ -219,12 +236,13 @@ TEST(LifecycleTest, SecondServerOnAPortSaysSo) {
   for (const bool is_grpc : {true, false}) {
     const std::string taken =
         is_grpc ? first.grpc_address() : first.http_address();
+    const std::string flag = is_grpc ? "--grpc_port" : "--http_port";
     ServerProcess second(
-        {kTiny, absl::StrCat(is_grpc ? "--grpc_port=" : "--http_port=",
-                             taken.substr(taken.find(':') + 1))});
+        {kTiny, absl::StrCat(flag, "=", taken.substr(taken.find(':') + 1))});
     EXPECT_EQ(second.Wait(), 1);
-    EXPECT_EQ(second.Log(), absl::StrCat("strata_server: cannot listen on ",
-                                         taken, ": Address already in use\n"));
+    EXPECT_EQ(second.Log(), absl::StrCat("strata_server: --host, ", flag,
+                                         ": cannot listen on ", taken,
+                                         ": Address already in use\n"));
   }
 }
 
