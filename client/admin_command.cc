@@ -27,10 +27,6 @@ absl::Status CheckFlags(const std::string& verb, const AdminFlags& flags) {
     return Wrong(
         "--demote_under_pressure and --pressure_threshold belong to policy");
   }
-  if (!sets_policy && verb == "policy") {
-    return Wrong(
-        "policy needs --demote_under_pressure, --pressure_threshold or both");
-  }
   return absl::OkStatus();
 }
 
@@ -105,7 +101,10 @@ std::string Describe(const v1::SetPolicyResponse& response) {
                   absl::StrCat(info.max_resident_tokens(), " tokens"),
                   info.canonical()});
   }
-  return absl::StrCat("done; the server's strategies:\n", table.Render(kWidth));
+  return absl::StrCat("demote_under_pressure ",
+                      response.demote_under_pressure() ? "true" : "false",
+                      ", pressure_threshold ", response.pressure_threshold(),
+                      "; the server's strategies:\n", table.Render(kWidth));
 }
 
 }  // namespace

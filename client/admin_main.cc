@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "client/admin_command.h"
+#include "client/command_line.h"
 #include "client/connection.h"
 #include "client/connection_flags.h"
 
@@ -38,14 +38,18 @@ constexpr char kUsage[] =
     "      names that requests may give instead of a strategy\n"
     "  ./strata admin policy [--demote_under_pressure=BOOL] "
     "[--pressure_threshold=PART]\n"
-    "      when requests with a floor are switched to it\n\n"
+    "      when requests with a floor are switched to it; without flags: "
+    "shows what holds\n\n"
     "STRATEGY: full, every=N, keep=R, prefix=K, leaders=0,..., sources=0,... "
     "or a registered\n"
-    "name.  Where the server has an admin key, --api_key_file is to hold it.";
+    "name.  Where the server has an admin key, --api_key_file is to hold "
+    "it.\n\n"
+    "Exit status: 0; 1 if the server refuses or does not answer, 2 for a wrong "
+    "command line.";
 
-int Fail(const std::string& line) {
-  std::fprintf(stderr, "strata admin: %s\n", line.c_str());
-  return 1;
+int Fail(int exit_status, absl::string_view line) {
+  std::fprintf(stderr, "strata admin: %s\n", std::string(line).c_str());
+  return exit_status;
 }
 
 int RunAdmin(const std::vector<std::string>& words) {
@@ -54,14 +58,14 @@ int RunAdmin(const std::vector<std::string>& words) {
       .demote_under_pressure = absl::GetFlag(FLAGS_demote_under_pressure),
       .pressure_threshold = absl::GetFlag(FLAGS_pressure_threshold)};
   const auto command = ParseAdminCommand(words, flags);
-  if (!command.ok()) return Fail(std::string(command.status().message()));
+  if (!command.ok()) return Fail(kBadCommandLine, command.status().message());
   const auto connection = Connection::Open(ConnectionOptionsFromFlags());
   if (!connection.ok()) {
-    return Fail(std::string(connection.status().message()));
+    return Fail(kBadCommandLine, connection.status().message());
   }
   std::string shown;
   const grpc::Status status = RunAdminCommand(**connection, *command, &shown);
-  if (!status.ok()) return Fail((*connection)->ErrorLine(status));
+  if (!status.ok()) return Fail(kFailed, (*connection)->ErrorLine(status));
   std::fputs(shown.c_str(), stdout);
   return 0;
 }
@@ -70,7 +74,6 @@ int RunAdmin(const std::vector<std::string>& words) {
 }  // namespace strata
 
 int main(int argc, char** argv) {
-  strata::ShowOwnFlagsInHelp(strata::kUsage);
-  std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
-  return strata::RunAdmin({rest.begin() + 1, rest.end()});
+  return strata::RunAdmin(
+      strata::WordsOfCommandLine("strata admin", strata::kUsage, argc, argv));
 }

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "client/command_line.h"
 #include "client/connection.h"
 #include "client/connection_flags.h"
 #include "client/generation.h"
@@ -33,7 +34,9 @@ namespace {
 constexpr char kUsage[] =
     "Generates from one prompt under several strategies, one after another, "
     "and shows what each held.\n\n"
-    "  ./strata compare \"text\" [flags]";
+    "  ./strata compare \"text\" [flags]\n\n"
+    "Exit status: 0; 1 if the server refuses or does not answer, 2 for wrong "
+    "flags, 130 after Ctrl-C.";
 
 constexpr char kNote[] =
     "\nGreedy decoding, repetition penalty 1.1.  KV held: the cache of the "
@@ -43,9 +46,16 @@ constexpr char kNote[] =
     "checkpoint turns\nto noise, one trained for it (./strata train) degrades "
     "slowly.\n";
 
-int Fail(const std::string& line) {
-  std::fprintf(stderr, "strata compare: %s\n", line.c_str());
-  return 1;
+int Fail(int exit_status, absl::string_view line) {
+  std::fprintf(stderr, "strata compare: %s\n", std::string(line).c_str());
+  return exit_status;
+}
+
+int Fail(const Connection& connection, absl::string_view where,
+         const grpc::Status& status) {
+  const bool is_own = status.error_code() == grpc::StatusCode::CANCELLED;
+  return Fail(is_own ? kInterrupted : kFailed,
+              absl::StrCat(where, connection.ErrorLine(status)));
 }
 
 v1::GenerateRequest GreedyRequest(const std::string& spec,
@@ -72,29 +82,29 @@ void AddRow(const GenerationResult& result, Table* table) {
   table->AddRow({usage.strategy(), FormatBytes(usage.kv_bytes()),
                  absl::StrFormat("%s (%.0f%%)", FormatBytes(saved), percent),
                  absl::StrFormat("%.1f", result.DecodeTokensPerSecond()),
-                 OneLine(result.text)});
+                 OneLine(result.texts[0])});
 }
 
 int RunCompare(const std::vector<std::string>& words) {
-  if (words.empty()) return Fail("no prompt: ./strata compare \"text\"");
-  const std::string prompt = absl::StrJoin(words, " ");
-  auto connection = Connection::Open(ConnectionOptionsFromFlags());
-  if (!connection.ok()) {
-    return Fail(std::string(connection.status().message()));
+  if (words.empty()) {
+    return Fail(kBadCommandLine, "no prompt: ./strata compare \"text\"");
   }
-  Generator generator(connection->get());
+  const std::string prompt = absl::StrJoin(words, " ");
+  Generator generator;
   InterruptWatcher watcher([&generator] { generator.Cancel(); });
+  const auto connection = Connection::Open(ConnectionOptionsFromFlags());
+  if (!connection.ok()) {
+    return Fail(kBadCommandLine, connection.status().message());
+  }
   PromptMode mode =
       absl::GetFlag(FLAGS_raw) ? PromptMode::kText : PromptMode::kChatOrText;
   const auto run = [&](const std::string& spec, uint32_t num_tokens) {
-    return generator.Run(GreedyRequest(spec, num_tokens), prompt, "", mode,
-                         [](std::string_view) {});
+    return generator.Run(**connection, GreedyRequest(spec, num_tokens), prompt,
+                         "", mode, [](std::string_view) {});
   };
 
   const GenerationResult warm_up = run("full", 4);
-  if (!warm_up.status.ok()) {
-    return Fail((*connection)->ErrorLine(warm_up.status));
-  }
+  if (!warm_up.status.ok()) return Fail(**connection, "", warm_up.status);
   if (warm_up.fell_back_to_text) mode = PromptMode::kText;
 
   Table table({{"strategy", Table::Align::kLeft},
@@ -106,11 +116,11 @@ int RunCompare(const std::vector<std::string>& words) {
        SplitStrategies(absl::GetFlag(FLAGS_strategies))) {
     const GenerationResult result = run(spec, absl::GetFlag(FLAGS_max_tokens));
     if (!result.status.ok()) {
-      return Fail(absl::StrFormat("under '%s': %s", spec,
-                                  (*connection)->ErrorLine(result.status)));
+      return Fail(**connection, absl::StrCat("under '", spec, "': "),
+                  result.status);
     }
     if (result.num_tokens == 0) {
-      return Fail(absl::StrFormat("under '%s': no token came", spec));
+      return Fail(kFailed, absl::StrCat("under '", spec, "': no token came"));
     }
     AddRow(result, &table);
   }
@@ -123,7 +133,6 @@ int RunCompare(const std::vector<std::string>& words) {
 }  // namespace strata
 
 int main(int argc, char** argv) {
-  strata::ShowOwnFlagsInHelp(strata::kUsage);
-  std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
-  return strata::RunCompare({rest.begin() + 1, rest.end()});
+  return strata::RunCompare(
+      strata::WordsOfCommandLine("strata compare", strata::kUsage, argc, argv));
 }

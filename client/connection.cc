@@ -126,9 +126,13 @@ std::string Connection::ErrorLine(const grpc::Status& status) const {
         "); is it running? ./strata serve --model=FILE.gguf starts one, "
         "./strata up a demo");
   }
+  const bool lacks_key =
+      status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
+      status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
   return absl::StrCat(
       CodeName(status.error_code()), ": ",
-      absl::StrReplaceAll(status.error_message(), {{"\n", " "}}));
+      absl::StrReplaceAll(status.error_message(), {{"\n", " "}}),
+      lacks_key ? " (--api_key_file)" : "");
 }
 
 std::string CodeName(grpc::StatusCode code) {

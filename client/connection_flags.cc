@@ -3,9 +3,6 @@
 #include <string>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/usage.h"
-#include "absl/flags/usage_config.h"
-#include "absl/strings/match.h"
 
 ABSL_FLAG(std::string, address, "127.0.0.1:8001",
           "HOST:PORT of the server's gRPC port");
@@ -26,17 +23,6 @@ ConnectionOptions ConnectionOptionsFromFlags() {
           .tls_ca = absl::GetFlag(FLAGS_tls_ca),
           .tls_cert = absl::GetFlag(FLAGS_tls_cert),
           .tls_key = absl::GetFlag(FLAGS_tls_key)};
-}
-
-void ShowOwnFlagsInHelp(const char* usage) {
-  absl::SetProgramUsageMessage(usage);
-  absl::FlagsUsageConfig config;
-  config.contains_help_flags = [](absl::string_view file) {
-    return absl::StrContains(file, "client/") ||
-           absl::StrContains(file, "tests/load/");
-  };
-  config.contains_helpshort_flags = config.contains_help_flags;
-  absl::SetFlagsUsageConfig(config);
 }
 
 }  // namespace strata

@@ -9,9 +9,6 @@ namespace strata {
 // every command that talks to a server.  REQUIRES: flags are parsed.
 ConnectionOptions ConnectionOptionsFromFlags();
 
-// Makes --help show this project's flags only.  Call before parsing.
-void ShowOwnFlagsInHelp(const char* usage);
-
 }  // namespace strata
 
 #endif  // CLIENT_CONNECTION_FLAGS_H_

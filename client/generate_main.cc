@@ -1,56 +1,21 @@
 // ./strata generate: one prompt, streamed to the terminal.
 
-#include <unistd.h>
-
-#include <cstdint>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/strings/escaping.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/command_line.h"
 #include "client/connection.h"
 #include "client/connection_flags.h"
+#include "client/generate_flags.h"
 #include "client/generation.h"
 #include "client/interrupt.h"
-#include "client/planned_switches.h"
 #include "client/summary.h"
-#include "proto/strata.pb.h"
 
-ABSL_FLAG(std::string, strategy, "",
-          "full, every=N, keep=R, prefix=K, leaders=0,..., sources=0,... or a "
-          "registered name; empty: the server's default");
-ABSL_FLAG(std::string, floor, "",
-          "strategy that the server may switch to when memory runs out; empty: "
-          "never");
-ABSL_FLAG(std::string, switch, "",
-          "switches on the way, as TOKENS:STRATEGY, separated by ';': "
-          "5:every=4;32:leaders=0 keeps fewer layers cached after 5 generated "
-          "tokens and again after 32");
-ABSL_FLAG(std::string, request_id, "",
-          "label, for logs and ./strata admin switch");
-ABSL_FLAG(std::string, cache_salt, "",
-          "the server shares cached prefixes between equal salts only");
-ABSL_FLAG(bool, bypass_prefix_cache, false,
-          "neither use cached prefixes nor leave any");
-ABSL_FLAG(uint32_t, max_tokens, 256, "most tokens to generate");
-ABSL_FLAG(std::optional<float>, temperature, std::nullopt,
-          "0: greedy; unset: the server's default");
-ABSL_FLAG(std::optional<float>, top_p, std::nullopt, "in (0, 1]");
-ABSL_FLAG(std::optional<uint32_t>, top_k, std::nullopt, "0: all");
-ABSL_FLAG(std::optional<float>, min_p, std::nullopt, "in [0, 1]");
-ABSL_FLAG(std::optional<float>, repetition_penalty, std::nullopt, "above 0");
-ABSL_FLAG(std::optional<uint64_t>, seed, std::nullopt,
-          "same seed, prompt and strategy: same text");
-ABSL_FLAG(std::vector<std::string>, stop, {},
-          "strings that end the text, separated by commas; C escapes count "
-          "(\\n), a comma is \\x2c");
 ABSL_FLAG(std::string, system, "", "system message of the chat");
 ABSL_FLAG(bool, chat, false,
           "insist on the chat template; default: where the model has one");
@@ -62,92 +27,71 @@ namespace {
 constexpr char kUsage[] =
     "Streams the answer to one prompt.\n\n"
     "  ./strata generate \"text\" [flags]     ('-': the prompt is read from "
-    "standard input)";
+    "standard input)\n\n"
+    "Exit status: 0; 1 if the server refuses or does not answer, 2 for wrong "
+    "flags, 130 after Ctrl-C.";
 
-int Fail(const std::string& line) {
+int Fail(int exit_status, absl::string_view line) {
   std::fflush(stdout);
-  std::fprintf(stderr, "strata generate: %s\n", line.c_str());
-  return 1;
+  std::fprintf(stderr, "strata generate: %s\n", std::string(line).c_str());
+  return exit_status;
 }
 
-// False: a flag's value is malformed; `*error` says which.
-bool SetStrategy(v1::Strategy* strategy, std::string* error) {
-  strategy->set_spec(absl::GetFlag(FLAGS_strategy));
-  strategy->set_floor(absl::GetFlag(FLAGS_floor));
-  const absl::Status planned =
-      AddPlannedSwitches(absl::GetFlag(FLAGS_switch), strategy);
-  if (!planned.ok()) *error = absl::StrCat("--switch: ", planned.message());
-  return planned.ok();
+void EndLine(const std::string& text) {
+  if (!text.empty() && text.back() != '\n') std::puts("");
 }
 
-bool SetStopping(v1::Stopping* stopping, std::string* error) {
-  stopping->set_max_tokens(absl::GetFlag(FLAGS_max_tokens));
-  for (const std::string& stop : absl::GetFlag(FLAGS_stop)) {
-    if (!absl::CUnescape(stop, stopping->add_stop(), error)) {
-      *error = "--stop: " + *error;
-      return false;
-    }
+// The first text has been streamed.
+void PrintTexts(const std::vector<std::string>& texts) {
+  EndLine(texts[0]);
+  for (size_t i = 1; i < texts.size(); ++i) {
+    std::printf("--- answer %zu of %zu\n%s", i + 1, texts.size(),
+                texts[i].c_str());
+    EndLine(texts[i]);
   }
-  return true;
+  std::fflush(stdout);
 }
 
-void SetSampling(v1::Sampling* sampling) {
-  if (auto v = absl::GetFlag(FLAGS_temperature)) sampling->set_temperature(*v);
-  if (auto v = absl::GetFlag(FLAGS_top_p)) sampling->set_top_p(*v);
-  if (auto v = absl::GetFlag(FLAGS_top_k)) sampling->set_top_k(*v);
-  if (auto v = absl::GetFlag(FLAGS_min_p)) sampling->set_min_p(*v);
-  if (auto v = absl::GetFlag(FLAGS_repetition_penalty)) {
-    sampling->set_repetition_penalty(*v);
+PromptMode PromptModeFromFlags() {
+  if (absl::GetFlag(FLAGS_raw)) return PromptMode::kText;
+  return absl::GetFlag(FLAGS_chat) ? PromptMode::kChat
+                                   : PromptMode::kChatOrText;
+}
+
+int RunGenerate(const std::vector<std::string>& words) {
+  if (words.empty()) {
+    return Fail(kBadCommandLine, "no prompt: ./strata generate \"text\"");
   }
-  if (auto v = absl::GetFlag(FLAGS_seed)) sampling->set_seed(*v);
-}
-
-bool RequestFromFlags(v1::GenerateRequest* request, std::string* error) {
-  request->set_request_id(absl::GetFlag(FLAGS_request_id));
-  request->set_cache_salt(absl::GetFlag(FLAGS_cache_salt));
-  request->set_bypass_prefix_cache(absl::GetFlag(FLAGS_bypass_prefix_cache));
-  SetSampling(request->mutable_sampling());
-  return SetStrategy(request->mutable_strategy(), error) &&
-         SetStopping(request->mutable_stopping(), error);
-}
-
-int RunGenerate(std::vector<std::string> words) {
-  if (words.empty()) return Fail("no prompt: ./strata generate \"text\"");
   if (absl::GetFlag(FLAGS_chat) && absl::GetFlag(FLAGS_raw)) {
-    return Fail("--chat and --raw exclude each other");
+    return Fail(kBadCommandLine, "--chat and --raw exclude each other");
   }
+  const auto request = GenerateRequestFromFlags();
+  if (!request.ok()) return Fail(kBadCommandLine, request.status().message());
   std::string prompt = absl::StrJoin(words, " ");
   if (prompt == "-") {
     prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
   }
-  v1::GenerateRequest request;
-  std::string error;
-  if (!RequestFromFlags(&request, &error)) return Fail(error);
 
-  auto connection = Connection::Open(ConnectionOptionsFromFlags());
-  if (!connection.ok()) {
-    return Fail(std::string(connection.status().message()));
-  }
-  Generator generator(connection->get());
+  Generator generator;
   InterruptWatcher watcher([&generator] { generator.Cancel(); });
-  const PromptMode mode = absl::GetFlag(FLAGS_raw)    ? PromptMode::kText
-                          : absl::GetFlag(FLAGS_chat) ? PromptMode::kChat
-                                                      : PromptMode::kChatOrText;
+  const auto connection = Connection::Open(ConnectionOptionsFromFlags());
+  if (!connection.ok()) {
+    return Fail(kBadCommandLine, connection.status().message());
+  }
   const GenerationResult result =
-      generator.Run(request, prompt, absl::GetFlag(FLAGS_system), mode,
-                    [](std::string_view text) {
+      generator.Run(**connection, *request, prompt, absl::GetFlag(FLAGS_system),
+                    PromptModeFromFlags(), [](std::string_view text) {
                       std::fwrite(text.data(), 1, text.size(), stdout);
                       std::fflush(stdout);
                     });
-  if (!result.text.empty() && result.text.back() != '\n') std::puts("");
-  std::fflush(stdout);
+  PrintTexts(result.texts);
   if (result.status.error_code() == grpc::StatusCode::CANCELLED) {
     std::fprintf(stderr, "cancelled after %lld tokens\n",
                  static_cast<long long>(result.num_tokens));
-    return 130;  // what shells expect after Ctrl-C
+    return kInterrupted;
   }
   if (!result.status.ok()) {
-    return Fail((*connection)->ErrorLine(result.status));
+    return Fail(kFailed, (*connection)->ErrorLine(result.status));
   }
   if (result.fell_back_to_text) {
     std::fprintf(stderr,
@@ -162,7 +106,6 @@ int RunGenerate(std::vector<std::string> words) {
 }  // namespace strata
 
 int main(int argc, char** argv) {
-  strata::ShowOwnFlagsInHelp(strata::kUsage);
-  std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
-  return strata::RunGenerate({rest.begin() + 1, rest.end()});
+  return strata::RunGenerate(strata::WordsOfCommandLine(
+      "strata generate", strata::kUsage, argc, argv));
 }

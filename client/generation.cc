@@ -1,5 +1,6 @@
 #include "client/generation.h"
 
+#include <cstddef>
 #include <memory>
 #include <utility>
 
@@ -23,6 +24,16 @@ void SetChat(std::string_view words, std::string_view system,
   message->set_content(std::string(words));
 }
 
+void AddSample(v1::GenerateResponse* response, const Generator::TextSink& sink,
+               GenerationResult* result) {
+  const size_t index = response->index();
+  if (index >= result->texts.size()) result->texts.resize(index + 1);
+  result->texts[index] += response->text();
+  if (index > 0) return;
+  if (!response->text().empty()) sink(response->text());
+  if (response->has_done()) result->done = std::move(*response->mutable_done());
+}
+
 }  // namespace
 
 double GenerationResult::DecodeTokensPerSecond() const {
@@ -31,21 +42,21 @@ double GenerationResult::DecodeTokensPerSecond() const {
   return static_cast<double>(num_tokens - 1) / decode_s;
 }
 
-GenerationResult Generator::Run(v1::GenerateRequest request,
-                                std::string_view words,
-                                std::string_view system, PromptMode mode,
-                                const TextSink& sink) {
+GenerationResult Generator::Run(const Connection& connection,
+                                v1::GenerateRequest request,
+                                std::string_view words, std::string_view system,
+                                PromptMode mode, const TextSink& sink) {
   if (mode == PromptMode::kText) {
     request.set_text(std::string(words));
-    return RunOnce(request, sink);
+    return RunOnce(connection, request, sink);
   }
   SetChat(words, system, &request);
-  GenerationResult result = RunOnce(request, sink);
+  GenerationResult result = RunOnce(connection, request, sink);
   const bool no_template =
       result.status.error_code() == grpc::StatusCode::FAILED_PRECONDITION;
   if (mode == PromptMode::kChat || !no_template) return result;
   request.set_text(std::string(words));
-  result = RunOnce(request, sink);
+  result = RunOnce(connection, request, sink);
   result.fell_back_to_text = true;
   return result;
 }
@@ -56,18 +67,19 @@ void Generator::Cancel() {
   if (running_ != nullptr) running_->TryCancel();
 }
 
-GenerationResult Generator::RunOnce(const v1::GenerateRequest& request,
+GenerationResult Generator::RunOnce(const Connection& connection,
+                                    const v1::GenerateRequest& request,
                                     const TextSink& sink) {
   GenerationResult result;
   grpc::ClientContext context;
-  connection_->Authorize(&context);
+  connection.Authorize(&context);
   {
     absl::MutexLock lock(&mu_);
     running_ = &context;
     if (cancelled_) context.TryCancel();
   }
   const absl::Time start = absl::Now();
-  auto reader = connection_->stub()->Generate(&context, request);
+  auto reader = connection.stub()->Generate(&context, request);
   v1::GenerateResponse response;
   while (reader->Read(&response)) {
     if (response.token_ids_size() > 0) {
@@ -75,9 +87,7 @@ GenerationResult Generator::RunOnce(const v1::GenerateRequest& request,
       if (result.num_tokens == 0) result.first_token_s = result.last_token_s;
       result.num_tokens += response.token_ids_size();
     }
-    if (!response.text().empty()) sink(response.text());
-    result.text += response.text();
-    if (response.has_done()) result.done = std::move(*response.mutable_done());
+    AddSample(&response, sink, &result);
   }
   result.status = reader->Finish();
   result.seconds = absl::ToDoubleSeconds(absl::Now() - start);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -27,9 +28,10 @@ enum class PromptMode {
 struct GenerationResult {
   grpc::Status status;
   bool fell_back_to_text = false;  // kChatOrText, and there is no template
-  std::string text;
-  v1::Done done;             // unset where !status.ok()
-  int64_t num_tokens = 0;    // received
+  // Of the samples, by index.
+  std::vector<std::string> texts = {""};
+  v1::Done done;             // of sample 0; unset where !status.ok()
+  int64_t num_tokens = 0;    // received, of all samples
   double first_token_s = 0;  // 0 if there was none
   double last_token_s = 0;
   double seconds = 0;
@@ -44,15 +46,13 @@ struct GenerationResult {
 // Run is for one thread; Cancel for any.
 class Generator {
  public:
-  // Sees each piece of text as it comes.
+  // Sees each piece of sample 0's text as it comes.
   using TextSink = std::function<void(std::string_view)>;
 
-  // `connection` outlives this.
-  explicit Generator(const Connection* connection) : connection_(connection) {}
-
-  // Sends `request` with `words` as its prompt (`system` too, in a chat, if it
-  // is not empty).
-  GenerationResult Run(v1::GenerateRequest request, std::string_view words,
+  // Sends `request` over `connection` with `words` as its prompt (`system` too,
+  // in a chat, if it is not empty).
+  GenerationResult Run(const Connection& connection,
+                       v1::GenerateRequest request, std::string_view words,
                        std::string_view system, PromptMode mode,
                        const TextSink& sink);
 
@@ -60,10 +60,10 @@ class Generator {
   void Cancel();
 
  private:
-  GenerationResult RunOnce(const v1::GenerateRequest& request,
+  GenerationResult RunOnce(const Connection& connection,
+                           const v1::GenerateRequest& request,
                            const TextSink& sink);
 
-  const Connection* const connection_;
   absl::Mutex mu_;
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
   grpc::ClientContext* running_ ABSL_GUARDED_BY(mu_) = nullptr;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/flags.h"
 #include "planner/plan_flags.h"
 #include "planner/run_plan.h"
 
@@ -18,8 +19,7 @@ int Fail(const absl::Status& status) {
 }
 
 int Main(const std::vector<std::string>& args) {
-  for (const std::string& arg : args) {
-    if (arg != "--help" && arg != "-h") continue;
+  if (WantsHelp(args)) {
     std::fputs(PlanHelp().c_str(), stdout);
     return 0;
   }

@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/reflection.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/check.h"
+#include "base/flags.h"
 #include "base/quote.h"
 #include "client/strategy_list.h"
 #include "server/process/options.h"
@@ -70,44 +70,6 @@ absl::Status Refuse(const char* flag, const T& value,
                     const std::string& allowed) {
   return absl::InvalidArgumentError(
       absl::StrCat("--", flag, "=", value, ": allowed are ", allowed));
-}
-
-// One of ours, or null.
-absl::CommandLineFlag* FindFlag(absl::string_view name) {
-  for (const char* ours : kFlags) {
-    if (name == ours) return absl::FindCommandLineFlag(name);
-  }
-  return nullptr;
-}
-
-absl::Status SetFlags(const std::vector<std::string>& args) {
-  for (size_t i = 0; i < args.size(); ++i) {
-    absl::string_view arg = args[i];
-    if (!absl::ConsumePrefix(&arg, "--")) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "unexpected argument ", Quote(args[i]), ": all are --name=value"));
-    }
-    const size_t equals = arg.find('=');
-    const absl::string_view name = arg.substr(0, equals);
-    absl::CommandLineFlag* flag = FindFlag(name);
-    if (flag == nullptr) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("unknown flag ", Quote("--" + std::string(name)),
-                       "; ./strata plan --help lists them"));
-    }
-    if (equals == arg.npos && i + 1 == args.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--", name, " needs a value"));
-    }
-    const std::string value =
-        equals == arg.npos ? args[++i] : std::string(arg.substr(equals + 1));
-    std::string error;
-    if (!flag->ParseFrom(value, &error)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--", name, "=", Quote(value), " is not of the flag's type"));
-    }
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::optional<int64_t>> MemoryOf(const char* flag,
@@ -187,21 +149,21 @@ absl::Status CheckChoices(const PlanFlags& flags, const std::string& kv_type) {
 }  // namespace
 
 std::string PlanHelp() {
-  std::string text =
+  const std::string text =
       "What a model needs and how fast it can be at best, for every "
       "KV-sharing strategy: its KV cache, the\nsequences that memory holds at "
       "once, and upper limits of its speed.\n\n"
       "  ./strata plan --model=PATH --memory=80GB --context=32768 [flags]\n\n";
-  for (const char* name : kFlags) {
-    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-    absl::StrAppend(&text, "  --", name, "=", flag->DefaultValue(), "\n      ",
-                    flag->Help(), "\n");
-  }
-  return text;
+  return text + FlagHelp(FlagsNamed(kFlags));
 }
 
 absl::StatusOr<PlanFlags> PlanFlagsFrom(const std::vector<std::string>& args) {
-  STRATA_RETURN_IF_ERROR(SetFlags(args));
+  STRATA_ASSIGN_OR_RETURN(const std::vector<std::string> words,
+                          SetFlags(args, FlagsNamed(kFlags)));
+  if (!words.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "unexpected argument ", Quote(words[0]), ": all are --name=value"));
+  }
   PlanFlags flags;
   flags.model = absl::GetFlag(FLAGS_model);
   flags.shape = absl::GetFlag(FLAGS_shape);

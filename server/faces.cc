@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "server/http/operator_pages.h"
@@ -12,6 +13,11 @@ namespace {
 
 // After the flush: for the answers of calls that take no time, and of watches.
 constexpr absl::Duration kShortCallLimit = absl::Milliseconds(100);
+
+// `status` with the names of the flags that set what it speaks of.
+absl::Status OfFlags(absl::string_view flags, const absl::Status& status) {
+  return {status.code(), absl::StrCat(flags, ": ", status.message())};
+}
 
 // What is not known of a call that was refused or cut is left out.
 void LogRequest(const RequestLog& log, Logger* logger) {
@@ -66,6 +72,8 @@ Faces::Faces(const ServerOptions& options, Logger* logger)
       admin_(&state_,
              options.admin_key_file.empty() ? AdminService::Callers::kOnThisHost
                                             : AdminService::Callers::kAll,
+             {.demote_under_pressure = options.demote_under_pressure,
+              .pressure_threshold = options.pressure_threshold},
              [logger](const AdminLog& log) { LogAdmin(log, logger); }),
       health_(&state_) {}
 
@@ -84,14 +92,14 @@ absl::Status Faces::Open() {
                          .reflection = options_.reflection != "off",
                          .credentials = security_->credentials()},
                         {&inference_, &kserve_, &vllm_, &admin_, &health_});
-  if (!grpc.ok()) return grpc.status();
+  if (!grpc.ok()) return OfFlags("--host, --grpc_port", grpc.status());
   grpc_ = *std::move(grpc);
   auto http = HttpServer::Start(
       options_.host, options_.http_port,
       OperatorPages(
           &state_, &metrics_page_,
           options_.metrics_need_key ? &security_->access() : nullptr));
-  if (!http.ok()) return http.status();
+  if (!http.ok()) return OfFlags("--host, --http_port", http.status());
   http_ = *std::move(http);
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
+#include "base/flags.h"
 #include "server/faces.h"
 #include "server/process/flags.h"
 #include "server/process/logging.h"
@@ -19,6 +21,7 @@
 #include "server/process/open_backend.h"
 #include "server/process/options.h"
 #include "server/process/stop_signal.h"
+#include "server/version.h"
 
 namespace strata {
 namespace {
@@ -104,14 +107,18 @@ void RaiseOpenFileLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-int Main(std::vector<char*> argv) {
+int Main(const std::vector<std::string>& args) {
   // Before any thread is started.
   StopSignal stop;
-  if (WantsHelp(argv)) {
+  if (WantsHelp(args)) {
     std::cout << HelpText();
     return 0;
   }
-  const absl::StatusOr<ServerOptions> options = OptionsFromFlags(argv);
+  if (std::ranges::count(args, "--version") > 0) {
+    std::cout << "strata_server " << kVersion << std::endl;
+    return 0;
+  }
+  const absl::StatusOr<ServerOptions> options = OptionsFromFlags(args);
   if (!options.ok()) return Fail(options.status());
   RaiseOpenFileLimit();
   return Serve(*options, &stop);
@@ -121,5 +128,5 @@ int Main(std::vector<char*> argv) {
 }  // namespace strata
 
 int main(int argc, char** argv) {
-  return strata::Main(std::vector<char*>(argv, argv + argc));
+  return strata::Main({argv + 1, argv + argc});
 }

@@ -1,7 +1,6 @@
 #include "server/native/admin_service.h"
 
 #include <cstdint>
-#include <optional>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -62,8 +61,11 @@ absl::Status CheckStrategies(const StrategyRegistry& registry,
 }  // namespace
 
 AdminService::AdminService(const ServingState* state, Callers callers,
-                           AdminLogger logger)
-    : state_(state), callers_(callers), logger_(std::move(logger)) {
+                           const PressurePolicy& policy, AdminLogger logger)
+    : state_(state),
+      callers_(callers),
+      logger_(std::move(logger)),
+      policy_(policy) {
   MarkMethodCallback(
       0, NewHandler(this, &AdminService::SwitchStrategy, MalformedMessage));
   MarkMethodCallback(
@@ -144,12 +146,16 @@ absl::Status AdminService::ChangePolicy(const v1::SetPolicyRequest& message,
     STRATA_CHECK(model->strategies->Register(named.name(), named.spec()).ok());
   }
   PublishStrategyLabels(*model);
-  model->engine->SetPolicy(message.has_demote_under_pressure()
-                               ? std::optional(message.demote_under_pressure())
-                               : std::nullopt,
-                           message.has_pressure_threshold()
-                               ? std::optional(message.pressure_threshold())
-                               : std::nullopt);
+  if (message.has_demote_under_pressure()) {
+    policy_.demote_under_pressure = message.demote_under_pressure();
+  }
+  if (message.has_pressure_threshold()) {
+    policy_.pressure_threshold = message.pressure_threshold();
+  }
+  model->engine->SetPolicy(policy_.demote_under_pressure,
+                           policy_.pressure_threshold);
+  response->set_demote_under_pressure(policy_.demote_under_pressure);
+  response->set_pressure_threshold(policy_.pressure_threshold);
   for (v1::StrategyInfo& info : DescribeStrategies(*model)) {
     *response->add_strategies() = std::move(info);
   }

@@ -7,8 +7,10 @@
 #include <string>
 #include <string_view>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "core/engine.h"
 #include "proto/strata.grpc.pb.h"
 #include "server/serving_state.h"
 
@@ -35,8 +37,9 @@ class AdminService final : public v1::Admin::CallbackService {
   enum class Callers { kAll, kOnThisHost };
 
   // `state` outlives this.  Others than `callers` get PERMISSION_DENIED.
-  // `logger` may be null.
-  AdminService(const ServingState* state, Callers callers, AdminLogger logger);
+  // `policy` is what the engine begins with.  `logger` may be null.
+  AdminService(const ServingState* state, Callers callers,
+               const PressurePolicy& policy, AdminLogger logger);
 
   grpc::ServerUnaryReactor* SwitchStrategy(
       grpc::CallbackServerContext* context,
@@ -72,6 +75,7 @@ class AdminService final : public v1::Admin::CallbackService {
   const Callers callers_;
   const AdminLogger logger_;  // may be null
   absl::Mutex mu_;  // held by the one who changes the registry or the policy
+  PressurePolicy policy_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace strata

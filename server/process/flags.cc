@@ -2,19 +2,15 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/flags/reflection.h"
-#include "absl/flags/usage_config.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "base/check.h"
+#include "base/flags.h"
+#include "base/quote.h"
 #include "server/process/config_file.h"
-#include "server/version.h"
 
 ABSL_FLAG(std::string, model, "",
           "a directory with config.json and safetensors, or a .gguf file");
@@ -149,23 +145,6 @@ bool IsOurs(const std::string& name) {
          std::end(kFlags);
 }
 
-// The last --config of the command line, or "".
-std::string ConfigPath(const std::vector<char*>& argv) {
-  std::string path;
-  for (size_t i = 1; i < argv.size(); ++i) {
-    absl::string_view arg = argv[i];
-    if (arg == "--") break;
-    if (!absl::ConsumePrefix(&arg, "-")) continue;
-    absl::ConsumePrefix(&arg, "-");
-    if (absl::ConsumePrefix(&arg, "config=")) {
-      path = std::string(arg);
-    } else if (arg == "config" && i + 1 < argv.size()) {
-      path = argv[i + 1];
-    }
-  }
-  return path;
-}
-
 absl::Status SetFlagsFromFile(const std::string& path) {
   STRATA_ASSIGN_OR_RETURN(const std::vector<ConfigEntry> entries,
                           ReadConfigFile(path));
@@ -186,6 +165,14 @@ absl::Status SetFlagsFromFile(const std::string& path) {
   return absl::OkStatus();
 }
 
+absl::Status SetFlagsFromArgs(const std::vector<std::string>& args) {
+  STRATA_ASSIGN_OR_RETURN(const std::vector<std::string> words,
+                          SetFlags(args, FlagsNamed(kFlags)));
+  if (words.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "unexpected argument ", Quote(words[0]), ": all flags are --name=value"));
+}
+
 // `result`, or its error with the flag's name in front.
 template <typename T>
 absl::StatusOr<T> OfFlag(const char* flag, absl::StatusOr<T> result) {
@@ -197,38 +184,20 @@ absl::StatusOr<T> OfFlag(const char* flag, absl::StatusOr<T> result) {
 }  // namespace
 
 std::string HelpText() {
-  std::string text =
+  return absl::StrCat(
       "strata_server: serves a language model over gRPC, with a KV-sharing "
-      "strategy for each request.\n\n"
-      "  strata_server --model=PATH [--flag=value ...]\n\n";
-  for (const char* name : kFlags) {
-    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-    absl::StrAppend(&text, "  --", name, "=", flag->DefaultValue(), "\n      ",
-                    flag->Help(), "\n");
-  }
-  return text;
+      "strategy for\neach request.\n\n"
+      "  strata_server --model=PATH [--flag=value ...]\n\n",
+      FlagHelp(FlagsNamed(kFlags)));
 }
 
-bool WantsHelp(const std::vector<char*>& argv) {
-  return std::any_of(argv.begin() + 1, argv.end(), [](const char* arg) {
-    const absl::string_view text = arg;
-    return text == "--help" || text == "-help" || text == "-h";
-  });
-}
-
-absl::StatusOr<ServerOptions> OptionsFromFlags(const std::vector<char*>& argv) {
-  absl::FlagsUsageConfig usage;  // of --version
-  usage.version_string = [] {
-    return absl::StrCat("strata_server ", kVersion, "\n");
-  };
-  absl::SetFlagsUsageConfig(usage);
-  const std::string config = ConfigPath(argv);
-  if (!config.empty()) STRATA_RETURN_IF_ERROR(SetFlagsFromFile(config));
-  const std::vector<char*> rest = absl::ParseCommandLine(
-      static_cast<int>(argv.size()), const_cast<char**>(argv.data()));
-  if (rest.size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "unexpected argument \"", rest[1], "\": all flags are --name=value"));
+absl::StatusOr<ServerOptions> OptionsFromFlags(
+    const std::vector<std::string>& args) {
+  STRATA_RETURN_IF_ERROR(SetFlagsFromArgs(args));
+  const std::string config = absl::GetFlag(FLAGS_config);
+  if (!config.empty()) {
+    STRATA_RETURN_IF_ERROR(SetFlagsFromFile(config));
+    STRATA_RETURN_IF_ERROR(SetFlagsFromArgs(args));  // which win
   }
 
   ServerOptions options;

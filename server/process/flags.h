@@ -15,13 +15,10 @@ namespace strata {
 // The text of --help: every flag with its default.
 std::string HelpText();
 
-// Whether `argv` asks for it.
-bool WantsHelp(const std::vector<char*>& argv);
-
-// Reads the file of --config, if `argv` names one, then the command line, which
-// wins; validates.  An unknown flag or one whose value has the wrong type ends
-// the process: Abseil prints why.  Other errors: INVALID_ARGUMENT, in one line.
-absl::StatusOr<ServerOptions> OptionsFromFlags(const std::vector<char*>& argv);
+// Reads the command line without the program's name and the file of --config,
+// if there is one; the former wins; validates.  INVALID_ARGUMENT, in one line.
+absl::StatusOr<ServerOptions> OptionsFromFlags(
+    const std::vector<std::string>& args);
 
 }  // namespace strata
 

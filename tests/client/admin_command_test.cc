@@ -46,6 +46,8 @@ class FakeAdmin : public v1::Admin::Service {
     info->set_canonical("full");
     info->set_kv_bytes_per_token(1536);
     info->set_max_resident_tokens(700);
+    response->set_demote_under_pressure(true);
+    response->set_pressure_threshold(0.75);
     return grpc::Status::OK;
   }
 
@@ -113,6 +115,13 @@ TEST(AdminCommandTest, SetsOnlyWhatThePolicyNames) {
   EXPECT_EQ(server.policy.pressure_threshold(), 0.75);
 }
 
+TEST(AdminCommandTest, APolicyWithoutFlagsIsRead) {
+  FakeAdmin server;
+  EXPECT_THAT(Shown(server, {"policy"}),
+              HasSubstr("demote_under_pressure true, pressure_threshold 0.75"));
+  EXPECT_EQ(server.policy.ByteSizeLong(), 0u);
+}
+
 TEST(AdminCommandTest, TheServersRefusalIsHandedOn) {
   FakeAdmin server;
   const auto command = ParseAdminCommand({"switch", "mine", "bad"}, {});
@@ -146,7 +155,6 @@ TEST(AdminCommandTest, WhatIsWrongIsSaid) {
            {{"register", "half"}, {}, "'half' is no NAME=STRATEGY"},
            {{"register", "a=full", "=full"}, {}, "'=full' is no NAME=STRATEGY"},
            {{"register", "half="}, {}, "'half=' is no NAME=STRATEGY"},
-           {{"policy"}, {}, "policy needs --demote_under_pressure"},
            {{"policy", "x"}, demote, "policy takes flags only, not 'x'"},
            {{"default", "full"}, recompute, "--recompute belongs to switch"},
            {{"policy"}, recompute, "--recompute belongs to switch"},

@@ -29,14 +29,14 @@ TEST(GeneratorTest, StreamsAndMeasures) {
   server.pause_ms = 2;
   const auto connection = Connection::Open(server.Options());
   ASSERT_TRUE(connection.ok());
-  Generator generator(connection->get());
+  Generator generator;
   std::string streamed;
-  const GenerationResult result =
-      generator.Run(Request(5), "hello", "be brief", PromptMode::kChatOrText,
-                    [&](std::string_view text) { streamed += text; });
+  const GenerationResult result = generator.Run(
+      **connection, Request(5), "hello", "be brief", PromptMode::kChatOrText,
+      [&](std::string_view text) { streamed += text; });
   ASSERT_TRUE(result.status.ok());
   EXPECT_EQ(streamed, "t0 t1 t2 t3 t4 ");
-  EXPECT_EQ(result.text, streamed);
+  EXPECT_EQ(result.texts, std::vector<std::string>{streamed});
   EXPECT_EQ(result.num_tokens, 5);
   EXPECT_EQ(result.done.usage().generated_tokens(), 5);
   EXPECT_FALSE(result.fell_back_to_text);
@@ -57,17 +57,19 @@ TEST(GeneratorTest, FallsBackToTextOnlyWhenAllowed) {
   FakeInference server;
   server.has_template = false;
   const auto connection = Connection::Open(server.Options());
-  Generator generator(connection->get());
+  Generator generator;
   const auto ignore = [](std::string_view) {};
-  GenerationResult result =
-      generator.Run(Request(1), "hi", "", PromptMode::kChat, ignore);
+  GenerationResult result = generator.Run(**connection, Request(1), "hi", "",
+                                          PromptMode::kChat, ignore);
   EXPECT_EQ(result.status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  result = generator.Run(Request(1), "hi", "", PromptMode::kChatOrText, ignore);
+  result = generator.Run(**connection, Request(1), "hi", "",
+                         PromptMode::kChatOrText, ignore);
   EXPECT_TRUE(result.status.ok());
   EXPECT_TRUE(result.fell_back_to_text);
   EXPECT_EQ(server.requests().back().text(), "hi");
   EXPECT_EQ(result.DecodeTokensPerSecond(), 0);  // a single token has no rate
-  result = generator.Run(Request(1), "hi", "", PromptMode::kText, ignore);
+  result = generator.Run(**connection, Request(1), "hi", "", PromptMode::kText,
+                         ignore);
   EXPECT_TRUE(result.status.ok());
   EXPECT_FALSE(result.fell_back_to_text);
 }
@@ -76,16 +78,17 @@ TEST(GeneratorTest, CancelEndsTheRunningCallAndLaterOnes) {
   FakeInference server;
   server.pause_ms = 20;
   const auto connection = Connection::Open(server.Options());
-  Generator generator(connection->get());
+  Generator generator;
   bool cancelled = false;
-  GenerationResult result = generator.Run(
-      Request(500), "hi", "", PromptMode::kText, [&](std::string_view) {
-        if (!cancelled) generator.Cancel();
-        cancelled = true;
-      });
+  GenerationResult result =
+      generator.Run(**connection, Request(500), "hi", "", PromptMode::kText,
+                    [&](std::string_view) {
+                      if (!cancelled) generator.Cancel();
+                      cancelled = true;
+                    });
   EXPECT_EQ(result.status.error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_LT(result.num_tokens, 500);
-  result = generator.Run(Request(5), "hi", "", PromptMode::kText,
+  result = generator.Run(**connection, Request(5), "hi", "", PromptMode::kText,
                          [](std::string_view) {});
   EXPECT_EQ(result.status.error_code(), grpc::StatusCode::CANCELLED);
 }
@@ -94,9 +97,10 @@ TEST(ConnectionTest, ErrorsAreOneLine) {
   FakeInference server;
   server.refuse_every = 1;
   const auto connection = Connection::Open(server.Options());
-  Generator generator(connection->get());
-  const GenerationResult result = generator.Run(
-      Request(1), "hi", "", PromptMode::kText, [](std::string_view) {});
+  Generator generator;
+  const GenerationResult result =
+      generator.Run(**connection, Request(1), "hi", "", PromptMode::kText,
+                    [](std::string_view) {});
   EXPECT_EQ((*connection)->ErrorLine(result.status),
             "RESOURCE_EXHAUSTED: queue full");
 }
@@ -108,9 +112,10 @@ TEST(ConnectionTest, SaysSoWhenNobodyAnswers) {
     address = server.Options().address;
   }
   const auto connection = Connection::Open({.address = address});
-  Generator generator(connection->get());
-  const GenerationResult result = generator.Run(
-      Request(1), "hi", "", PromptMode::kText, [](std::string_view) {});
+  Generator generator;
+  const GenerationResult result =
+      generator.Run(**connection, Request(1), "hi", "", PromptMode::kText,
+                    [](std::string_view) {});
   const std::string line = (*connection)->ErrorLine(result.status);
   EXPECT_THAT(line, HasSubstr("is it running? ./strata serve"));
   EXPECT_THAT(line, HasSubstr(address));
@@ -123,6 +128,15 @@ TEST(ConnectionTest, ALoadingServerIsNotCalledAbsent) {
       "UNAVAILABLE: loading");
 }
 
+TEST(ConnectionTest, NamesTheFlagOfAKeyThatIsMissing) {
+  const auto connection = Connection::Open({});
+  EXPECT_EQ((*connection)
+                ->ErrorLine({grpc::StatusCode::UNAUTHENTICATED,
+                             "a key is "
+                             "needed"}),
+            "UNAUTHENTICATED: a key is needed (--api_key_file)");
+}
+
 TEST(ConnectionTest, SendsTheFirstKeyOfTheFile) {
   const std::string path = ::testing::TempDir() + "/keys";
   std::ofstream(path) << "# comment\n\n  secret-1  \nsecret-2\n";
@@ -131,8 +145,8 @@ TEST(ConnectionTest, SendsTheFirstKeyOfTheFile) {
   options.api_key_file = path;
   const auto connection = Connection::Open(options);
   ASSERT_TRUE(connection.ok());
-  Generator generator(connection->get());
-  generator.Run(Request(1), "hi", "", PromptMode::kText,
+  Generator generator;
+  generator.Run(**connection, Request(1), "hi", "", PromptMode::kText,
                 [](std::string_view) {});
   EXPECT_EQ(server.last_authorization(), "Bearer secret-1");
 }

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "client/command_line.h"
 #include "client/connection.h"
 #include "client/connection_flags.h"
 #include "client/interrupt.h"
@@ -55,9 +55,6 @@ constexpr char kUsage[] =
     "--mix=full,every=4\n"
     "  ./strata load soak --help";
 
-constexpr int kWorkFailed = 1;
-constexpr int kBadFlags = 2;
-
 int Fail(int exit_status, const std::string& line) {
   absl::FPrintF(stderr, "strata load: %s\n", line);
   return exit_status;
@@ -66,7 +63,8 @@ int Fail(int exit_status, const std::string& line) {
 int Fail(const absl::Status& status) {
   const bool is_flag =
       absl::IsInvalidArgument(status) || absl::IsNotFound(status);
-  return Fail(is_flag ? kBadFlags : kWorkFailed, std::string(status.message()));
+  return Fail(is_flag ? kBadCommandLine : kFailed,
+              std::string(status.message()));
 }
 
 grpc::Status GetModel(const Connection& connection,
@@ -121,11 +119,13 @@ void PrintReport(const RunResult& result, const LoadOptions& options) {
 
 int MakeTrace(const std::string& form, const LoadOptions& options) {
   if (options.trace.path.empty()) {
-    return Fail(kBadFlags, "--make_trace needs --trace, the file to write");
+    return Fail(kBadCommandLine,
+                "--make_trace needs --trace, the file to write");
   }
   if (form != "mooncake" && form != "sharegpt") {
-    return Fail(kBadFlags, absl::StrCat("--make_trace=", form,
-                                        ": must be mooncake or sharegpt"));
+    return Fail(
+        kBadCommandLine,
+        absl::StrCat("--make_trace=", form, ": must be mooncake or sharegpt"));
   }
   auto file = OutputFile::Open(options.trace.path);
   if (!file.ok()) return Fail(file.status());
@@ -175,12 +175,14 @@ int RunOnce(const LoadOptions& options, const Connection& connection,
     if (!written.ok()) return Fail(written);
   }
   const auto faults = Faults(*result, options);
-  for (const std::string& fault : faults) Fail(kWorkFailed, fault);
-  return faults.empty() ? 0 : kWorkFailed;
+  for (const std::string& fault : faults) Fail(kFailed, fault);
+  return faults.empty() ? 0 : kFailed;
 }
 
-int RunLoad(int num_words) {
-  if (num_words > 0) return Fail(kBadFlags, "takes flags only; see --help");
+int RunLoad(const std::vector<std::string>& words) {
+  if (!words.empty()) {
+    return Fail(kBadCommandLine, "takes flags only; see --help");
+  }
   const absl::StatusOr<LoadOptions> options = LoadOptionsFromFlags();
   if (!options.ok()) return Fail(options.status());
   const std::string form = absl::GetFlag(FLAGS_make_trace);
@@ -196,7 +198,7 @@ int RunLoad(int num_words) {
   if (!connection.ok()) return Fail(connection.status());
   v1::GetModelResponse model;
   if (const auto status = GetModel(**connection, &model); !status.ok()) {
-    return Fail(kWorkFailed, (*connection)->ErrorLine(status));
+    return Fail(kFailed, (*connection)->ErrorLine(status));
   }
   if (options->capacity.find) {
     return RunCapacity(*options, **connection, model, &stop, &*json);
@@ -208,7 +210,6 @@ int RunLoad(int num_words) {
 }  // namespace strata
 
 int main(int argc, char** argv) {
-  strata::ShowOwnFlagsInHelp(strata::kUsage);
-  const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
-  return strata::RunLoad(static_cast<int>(rest.size()) - 1);
+  return strata::RunLoad(
+      strata::WordsOfCommandLine("strata load", strata::kUsage, argc, argv));
 }

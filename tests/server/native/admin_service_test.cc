@@ -140,6 +140,11 @@ TEST_F(AdminServiceTest, ThePolicyIsCheckedFirst) {
     Add("good", "every=2", &request);
     EXPECT_TRUE(SetPolicy(request, &response).ok()) << threshold;
     EXPECT_EQ(response.strategies_size(), 2);
+    v1::SetPolicyResponse read;
+    EXPECT_TRUE(SetPolicy({}, &read).ok());
+    EXPECT_EQ(read.ShortDebugString(), response.ShortDebugString());
+    EXPECT_EQ(read.pressure_threshold(), threshold);
+    EXPECT_EQ(read.demote_under_pressure(), threshold == 0.5);
   }
   server_.state.BeginDrain();
   EXPECT_EQ(SetPolicy({}, &response).error_code(),

@@ -148,8 +148,10 @@ class TinyServer {
   std::vector<RequestLog> logs_ ABSL_GUARDED_BY(mu_);
   Admission admission_;
   InferenceService inference_;
-  AdminService admin_{&state, AdminService::Callers::kAll,
-                      [this](const AdminLog& log) { LogAdmin(log); }};
+  AdminService admin_{
+      &state, AdminService::Callers::kAll, {}, [this](const AdminLog& log) {
+        LogAdmin(log);
+      }};
   std::unique_ptr<grpc::Server> server_;
 };
 
