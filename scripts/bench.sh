@@ -22,19 +22,17 @@ bench() {
 
 bench_economy() {
   # Debian's Python, for which Debian's matplotlib is installed.
-  local run=(/usr/bin/python3 -B "$ROOT/tests/bench/economy.py") argument
-  for argument in "$@"; do
-    if [[ $argument =~ ^(-h|--help)$ ]]; then exec "${run[@]}" --help; fi
-  done
+  local run=(/usr/bin/python3 -B "$ROOT/tests/bench/economy.py")
+  if wants_help "$@"; then show_help "${run[@]}"; fi
+  if [[ -z $(flag_value model "" "$@") ]]; then run+=("--model=$MODEL"); fi
+  # Mistakes show before the long part.
+  if [[ -x ${run[0]} ]]; then "${run[@]}" --check_only "$@" || exit; fi
   PACKAGES+=(python3-matplotlib)
   install_packages
   if [[ -z $(flag_value from_json "" "$@") ]]; then
     ensure_built //server:strata_server
     ensure_built //tests/load:strata_load
-    if [[ -z $(flag_value model "" "$@") ]]; then
-      fetch_model
-      run+=("--model=$MODEL")
-    fi
+    if [[ " ${run[*]} " == *" --model=$MODEL "* ]]; then fetch_model; fi
   fi
   exec "${run[@]}" "$@"
 }
@@ -42,8 +40,8 @@ bench_economy() {
 bench_speed() {
   local run=(/usr/bin/python3 -B "$ROOT/tests/bench/speed.py") argument
   local with_peer=0
+  if wants_help "$@"; then show_help "${run[@]}"; fi
   for argument in "$@"; do
-    if [[ $argument =~ ^(-h|--help)$ ]]; then exec "${run[@]}" --help; fi
     if [[ $argument == --peer ]]; then with_peer=1; fi
   done
   if [[ -z $(flag_value model "" "$@") ]]; then run+=("--model=$MODEL"); fi

@@ -5,12 +5,10 @@
 # ask_server MODULE ARGUMENTS: runs evaluation.evaluate and others that ask a
 # server, with Debian's Python, for which Debian's gRPC is installed.
 ask_server() {
-  local module="$1" argument target
+  local module="$1" target
   local run=(env "PYTHONPATH=$ROOT" /usr/bin/python3 -B -P -m "$module")
   shift
-  for argument in "$@"; do
-    if [[ $argument =~ ^(-h|--help)$ ]]; then exec "${run[@]}" --help; fi
-  done
+  if wants_help "$@"; then show_help "${run[@]}"; fi
   target="$(flag_value target "" "$@")"
   if [[ -z $target && -z $(flag_value model "" "$@") ]]; then
     run+=("--model=$MODEL")

@@ -28,18 +28,16 @@ make_report() {
 }
 
 soak() {
-  local run=(/usr/bin/python3 -B "$ROOT/tests/load/soak.py") argument status=0
-  for argument in "$@"; do
-    if [[ $argument =~ ^(-h|--help)$ ]]; then exec "${run[@]}" --help; fi
-  done
+  local run=(/usr/bin/python3 -B "$ROOT/tests/load/soak.py") status=0
+  if wants_help "$@"; then show_help "${run[@]}"; fi
+  if [[ -z $(flag_value model "" "$@") ]]; then run+=("--model=$MODEL"); fi
+  # Mistakes show before the long part.
+  if [[ -x ${run[0]} ]]; then "${run[@]}" --check_only "$@" || exit; fi
   PACKAGES+=(python3-matplotlib)
   install_packages
   ensure_built //server:strata_server
   ensure_built //tests/load:strata_load
-  if [[ -z $(flag_value model "" "$@") ]]; then
-    fetch_model
-    run+=("--model=$MODEL")
-  fi
+  if [[ " ${run[*]} " == *" --model=$MODEL "* ]]; then fetch_model; fi
   "${run[@]}" "$@" || status=$?
   if ((status < 2)); then
     make_report "$(flag_value report "$CACHE/soak" "$@")" || status=1

@@ -71,6 +71,22 @@ allow_services() {
   OWN_POLICY=0
 }
 
+# Whether one of the arguments asks for help.
+wants_help() {
+  local argument
+  for argument in "$@"; do
+    if [[ $argument =~ ^(-h|--help)$ ]]; then return 0; fi
+  done
+  return 1
+}
+
+# show_help COMMAND: of a program that needs no more than Python for that.
+show_help() {
+  PACKAGES=(python3)
+  install_packages >&2
+  exec "$@" --help
+}
+
 # ensure_venv FOLDER REQUIREMENTS [PIP_FLAGS]: a private Python environment with
 # just these packages, made anew where the list changed.  pip runs from outside,
 # as Debian's venv cannot install it.

@@ -10,12 +10,8 @@ ensure_requantize_venv() {
 
 # requantize ARGUMENTS: the demo model where none is named.
 requantize() {
-  local program="$ROOT/requantize/requantize.py" argument
-  for argument in "$@"; do
-    if [[ $argument =~ ^(-h|--help)$ ]]; then
-      exec /usr/bin/python3 -B "$program" --help
-    fi
-  done
+  local program="$ROOT/requantize/requantize.py"
+  if wants_help "$@"; then show_help /usr/bin/python3 -B "$program"; fi
   local own=()
   if [[ -z $(flag_value model "" "$@") ]]; then own=("--model=$MODEL"); fi
   # Mistakes show before the long part.

@@ -69,7 +69,20 @@ build_cuda() {
     --show_progress_rate_limit=10 //server:strata_server //tests/gpu:cuda_bench "${tests[@]}"
 }
 
+test_usage() {
+  cat <<'TEXT'
+usage: ./strata test [bazel arguments]
+
+Installs what is missing, builds and runs all tests; the last line is
+"N passed, N failed".  With a label only those tests:
+
+  ./strata test //tests/core/...
+  ./strata test //tests/server/... --config=asan    also ubsan, tsan
+TEXT
+}
+
 run_tests() {
+  if wants_help "$@"; then test_usage && return; fi
   PACKAGES+=("${TEST_PACKAGES[@]}")
   install_packages
   # A venv that tests/in_venv.sh finds; the list names what each package needs.

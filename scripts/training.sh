@@ -11,20 +11,17 @@ ensure_training_venv() {
 
 # train ARGUMENTS: the demo model's where none is named.
 train() {
-  local run=(env "PYTHONPATH=$ROOT" "$TRAINING_VENV/bin/python" -B -P
-    -m training.train)
-  local argument
-  for argument in "$@"; do
-    if [[ $argument =~ ^(-h|--help)$ ]]; then
-      exec env "PYTHONPATH=$ROOT" /usr/bin/python3 -B -P -m training.train --help
-    fi
-  done
-  ensure_training_venv >&2
-  if [[ -z $(flag_value model "" "$@") ]]; then
-    fetch_model >&2
-    run+=("--model=$MODEL")
+  local own=() program=(-B -P -m training.train)
+  export PYTHONPATH="$ROOT"
+  if wants_help "$@"; then show_help /usr/bin/python3 "${program[@]}"; fi
+  if [[ -z $(flag_value model "" "$@") ]]; then own=("--model=$MODEL"); fi
+  # Mistakes show before the long part.
+  if [[ -x /usr/bin/python3 ]]; then
+    /usr/bin/python3 "${program[@]}" --check_only "${own[@]}" "$@" || exit
   fi
-  exec "${run[@]}" "$@"
+  ensure_training_venv >&2
+  if ((${#own[@]} > 0)); then fetch_model >&2; fi
+  exec "$TRAINING_VENV/bin/python" "${program[@]}" "${own[@]}" "$@"
 }
 
 # Runs tests/training, which the server built before serves; leaves a JUnit

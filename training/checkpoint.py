@@ -15,8 +15,11 @@ def _path(folder):
     return os.path.join(folder, "checkpoint", "state.pt")
 
 
-def save(folder: str, model, optimizer, step: int, is_writer: bool):
-    """Writes trained parameters, optimizer and step; replaces the last one.
+def save(
+    folder: str, model, optimizer, step: int, flags: dict, is_writer: bool
+):
+    """Writes trained parameters, optimizer, step and the flags that led to
+    them; replaces the last one.
 
     Every process calls: with --fsdp each has a part.
     """
@@ -29,7 +32,12 @@ def save(folder: str, model, optimizer, step: int, is_writer: bool):
     os.makedirs(os.path.dirname(_path(folder)), exist_ok=True)
     try:
         torch.save(
-            {"step": step, "trained": trained, "optimizer": state},
+            {
+                "step": step,
+                "trained": trained,
+                "optimizer": state,
+                "flags": flags,
+            },
             _path(folder) + ".new",
         )
     except RuntimeError as error:  # torch's, where the disk is full
@@ -40,8 +48,11 @@ def save(folder: str, model, optimizer, step: int, is_writer: bool):
     os.replace(_path(folder) + ".new", _path(folder))
 
 
-def load(folder: str, model, optimizer) -> int:
-    """Restores what save() wrote; the number of steps done."""
+def load(folder: str, model, optimizer) -> tuple[int, dict]:
+    """Restores what save() wrote; the number of steps done and the flags.
+
+    The optimizer keeps its own rate, betas and decay.
+    """
     if not os.path.exists(_path(folder)):
         raise CheckpointError(f"--resume: {_path(folder)} is not there")
     try:
@@ -61,9 +72,15 @@ def load(folder: str, model, optimizer) -> int:
     with torch.no_grad():
         for name, tensor in trained.items():
             parameters[name].copy_(split_as(tensor, parameters[name]))
+    settings = [
+        {key: value for key, value in group.items() if key != "params"}
+        for group in optimizer.param_groups
+    ]
     optimizer.load_state_dict(state["optimizer"])
     optimizer.load_state_dict(_mapped(optimizer, split_as))
-    return state["step"]
+    for group, own in zip(optimizer.param_groups, settings):
+        group.update(own)
+    return state["step"], state.get("flags", {})
 
 
 def remove(folder: str):

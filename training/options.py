@@ -2,6 +2,9 @@
 
 import argparse
 import math
+import os
+
+from evaluation.command_line import Parser
 
 METHODS = ("rcla", "base", "cla", "rdcla", "nearest", "strategies")
 
@@ -16,8 +19,10 @@ RANGES = (  # flags, least and most
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    """Raises BadInput, in one line, for what can be seen without the model."""
+    parser = Parser(
         prog="./strata train",
+        allow_abbrev=False,
         formatter_class=argparse.RawTextHelpFormatter,
         description="Trains a model so that layers can read an earlier layer's "
         "KV cache\n(R-CLA, arXiv 2604.22782, and what goes beyond it).",
@@ -44,7 +49,30 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         parser.error(
             f"--method={options.method} needs --strategy, e.g. every=2"
         )
+    for name in ("data", "eval_data"):
+        paths = getattr(options, name) or []
+        for path in [paths] if isinstance(paths, str) else paths:
+            if not os.path.isfile(path):
+                parser.error(f"--{name}={path}: no such file")
     return options
+
+
+# Flags that do not change what a step does to the model.
+WITHOUT_EFFECT = (
+    "out resume until threads check_only fsdp gradient_checkpointing save_every "
+    "eval_data eval_strategies eval_every eval_tokens"
+).split()
+
+
+def changed_flags(before: dict, options: argparse.Namespace) -> list[str]:
+    """What a resumed run does otherwise than the one that wrote `before`."""
+    return [
+        f"--{name}={value} (was {before[name]})"
+        for name, value in vars(options).items()
+        if name in before
+        and before[name] != value
+        and name not in WITHOUT_EFFECT
+    ]
 
 
 def _range_text(low, high):
@@ -202,3 +230,7 @@ def _add_run(parser):
         help="steps; 0: at the beginning and the end",
     )
     group.add_argument("--eval_tokens", type=int, default=16384)
+    # Says what is wrong before ./strata installs PyTorch.
+    group.add_argument(
+        "--check_only", action="store_true", help=argparse.SUPPRESS
+    )

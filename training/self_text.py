@@ -34,6 +34,7 @@ class SelfText:
         self._chat_fraction = chat_fraction
         self._max_tokens = max_tokens
         self._vocab_size = connection.model.vocab_size
+        self._context = connection.model.max_model_len
         self._user_header = self._find_user_header() if chat_fraction else []
 
     def document(self, index: int) -> dict:
@@ -72,6 +73,9 @@ class SelfText:
     def _chat(self, rng):
         _, question = self._sample(rng, self._user_header)
         prompt = self._connection.tokenize_chat(question.strip() or "Hello!")
+        while len(prompt) >= self._context and len(question) > 1:
+            question = question[: len(question) // 2]
+            prompt = self._connection.tokenize_chat(question)
         answer, _ = self._sample(rng, prompt)
         return prompt + answer
 

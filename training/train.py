@@ -3,6 +3,7 @@
 import os
 import sys
 
+from evaluation.failure import BadInput
 from training import options as flags
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # all that is needed is in the files given
@@ -10,7 +11,13 @@ os.environ["TQDM_DISABLE"] = "1"  # the libraries' bars; ours says otherwise
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = flags.parse(arguments)
+    try:
+        options = flags.parse(arguments)
+    except BadInput as error:
+        print(f"strata train: {error}", file=sys.stderr)
+        return error.status
+    if options.check_only:
+        return 0
     try:
         return _train(options)
     except KeyboardInterrupt:  # before the first step

@@ -17,6 +17,7 @@ from training.checks import check_surroundings, check_tokens
 from training.data import DataError, TokenWindows, read_documents, read_whole
 from training.draws import make_draws
 from training.metrics import Metrics
+from training.options import changed_flags
 from training.schedule import rate_at
 from training.step import TrainingStep
 from training.strategies import parse_strategy
@@ -124,11 +125,19 @@ class Trainer:
             )
 
     def _resume(self):
-        first = checkpoint.load(self._options.out, self._plain, self._optimizer)
+        first, flags = checkpoint.load(
+            self._options.out, self._plain, self._optimizer
+        )
         if first > self._end:
             raise checkpoint.CheckpointError(
                 f"--resume: the checkpoint is at step {first}, the run ends "
                 f"at {self._end} (--steps, --until)"
+            )
+        changes = changed_flags(flags, self._options)
+        if changes and self._is_main:
+            print(
+                f"--resume: from step {first} on with {', '.join(changes)}",
+                file=sys.stderr,
             )
         return first
 
@@ -253,7 +262,12 @@ class Trainer:
         last = done == self._end
         if last or stopping or done % options.save_every == 0:
             checkpoint.save(
-                options.out, self._plain, self._optimizer, done, self._is_main
+                options.out,
+                self._plain,
+                self._optimizer,
+                done,
+                vars(options),
+                self._is_main,
             )
         if last or (options.eval_every and done % options.eval_every == 0):
             self._evaluate(done)

@@ -9,7 +9,6 @@ import argparse
 import json
 import os
 import pathlib
-import signal
 import sys
 import time
 
@@ -19,7 +18,8 @@ sys.path.insert(0, str(ROOT))
 import economy_load  # noqa: E402
 import economy_machine  # noqa: E402
 import economy_tables  # noqa: E402
-from evaluation.failure import Failure  # noqa: E402
+from evaluation import command_line  # noqa: E402
+from evaluation.failure import BadInput, Failure  # noqa: E402
 from evaluation.server_process import ServerProcess  # noqa: E402
 
 CONFIGURATIONS = {  # name: the load client's mix
@@ -41,8 +41,8 @@ QUIET = 0.05  # the share of the cores that others may use
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(prog="./strata bench economy", description=__doc__, allow_abbrev=False,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line.Parser(prog="./strata bench economy", description=__doc__, allow_abbrev=False,
+                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true",
                         help="a minute in all, to see that it works; figures mean nothing")
     parser.add_argument("--kv_memory", default="12MiB", help="the pool of part 1 [%(default)s]")
@@ -62,6 +62,7 @@ def parse_arguments():
                                       ".cache/economy; with --from_json that file's]")
     parser.add_argument("--from_json", metavar="FILE", help="tables and plot of an earlier run; measures nothing")
     parser.add_argument("--model", help="a directory or .gguf file [the demo model]")
+    parser.add_argument("--check_only", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--server", default=ROOT / "bazel-bin/server/strata_server", help=argparse.SUPPRESS)
     parser.add_argument("--load", default=ROOT / "bazel-bin/tests/load/strata_load", help=argparse.SUPPRESS)
     if "--quick" in sys.argv:
@@ -77,6 +78,8 @@ def parse_arguments():
         parser.error("--seconds and --prefix_calls must be above 0")
     if not arguments.model and not arguments.from_json:
         parser.error("needs --model")
+    if arguments.from_json and not pathlib.Path(arguments.from_json).is_file():
+        raise BadInput(f"--from_json={arguments.from_json}: is not there")
     if not arguments.out and arguments.from_json:
         arguments.out = pathlib.Path(arguments.from_json).with_suffix("")
     arguments.out = pathlib.Path(arguments.out or ROOT / (".cache/economy" if arguments.quick else "docs/economy"))
@@ -188,20 +191,19 @@ def reports(result):
 
 def main():
     arguments = parse_arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an orderly end: servers are stopped
+    if arguments.check_only:
+        return
     try:
         import economy_plot  # before the long part
     except ImportError:
-        raise SystemExit("strata bench: needs Debian's python3-matplotlib") from None
-    try:
-        if arguments.from_json:
+        raise Failure("needs Debian's python3-matplotlib") from None
+    if arguments.from_json:
+        try:
             result = json.loads(pathlib.Path(arguments.from_json).read_text(encoding="utf-8"))
-        else:
-            result = measure(arguments)
-    except (Failure, OSError, ValueError) as failure:
-        raise SystemExit(f"strata bench: {failure}") from None
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
+        except ValueError as error:
+            raise BadInput(f"--from_json={arguments.from_json}: {error}") from None
+    else:
+        result = measure(arguments)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     with open(f"{arguments.out}.json", "w", encoding="utf-8") as out:
         json.dump(result, out, indent=1)
@@ -212,4 +214,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(command_line.run("bench economy", main))

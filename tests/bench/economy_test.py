@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).absolute().parent))
 import economy  # noqa: E402
 import economy_machine  # noqa: E402
 import economy_tables  # noqa: E402
-from evaluation.failure import Failure  # noqa: E402
+from evaluation.failure import BadInput, Failure  # noqa: E402
 
 SERVER = """#!/bin/bash
 echo "server $*" >>"$CALLS"
@@ -89,13 +89,16 @@ class EconomyTest(unittest.TestCase):
 
     def test_flags_out_of_range_are_refused(self):
         for flags in (["--rates=1,x"], ["--rates=0,1"], ["--seconds=0"], ["--prefix_calls=0"], ["--rate=1"]):
-            with self.assertRaises(SystemExit):
+            with self.assertRaises(BadInput):
                 self.arguments(*flags)
 
     def test_quick_does_not_overwrite_the_documented_figures(self):
         self.assertNotIn("docs", self.arguments("--quick").out.parts)
         self.assertEqual(self.arguments().out.parts[-2:], ("docs", "economy"))
-        self.assertEqual(self.arguments("--from_json=a/b.json").out, pathlib.Path("a/b"))
+        (self.folder / "b.json").write_text("{}")
+        self.assertEqual(self.arguments(f"--from_json={self.folder}/b.json").out, self.folder / "b")
+        with self.assertRaisesRegex(BadInput, "is not there"):
+            self.arguments(f"--from_json={self.folder}/none.json")
 
     def test_other_flags_win_over_quick(self):
         self.assertEqual(self.arguments("--quick", "--rates=7").rates, [7])

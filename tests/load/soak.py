@@ -17,6 +17,7 @@ import sys
 ROOT = pathlib.Path(__file__).absolute().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from evaluation import command_line  # noqa: E402
 from evaluation.failure import BadInput, Failure  # noqa: E402
 from evaluation.server_process import ServerProcess  # noqa: E402
 
@@ -27,7 +28,7 @@ SWITCH_TO = "prefix=1"
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = command_line.Parser(
         prog="./strata load soak", description=__doc__, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=300,
@@ -51,6 +52,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=0,
                         help="of the server; 0: all cores")
     parser.add_argument("--seed", type=int, default=1, help="[%(default)s]")
+    parser.add_argument("--check_only", action="store_true",
+                        help=argparse.SUPPRESS)
     parser.add_argument("--server", help=argparse.SUPPRESS,
                         default=ROOT / "bazel-bin/server/strata_server")
     parser.add_argument("--load", help=argparse.SUPPRESS,
@@ -92,11 +95,11 @@ def soak(arguments: argparse.Namespace) -> int:
 
 def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    arguments = parse_arguments()
     try:
+        arguments = parse_arguments()
         if not arguments.model:
             raise BadInput("needs --model")
-        return soak(arguments)
+        return 0 if arguments.check_only else soak(arguments)
     except Failure as failure:
         print(f"strata load soak: {failure}", file=sys.stderr)
         return failure.status

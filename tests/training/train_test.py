@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 import torch
 from peft import PeftModel
@@ -135,6 +136,28 @@ class TrainTest(unittest.TestCase):
         self.assertFalse((out / "adapter_config.json").exists())
         self.run_ok("halves", resume=True, **flags)
         self.assertEqual(losses(out)[6], losses(whole)[6])
+
+    def test_a_resumed_run_says_what_it_does_otherwise(self):
+        flags = {"lora_rank": 2, "weight_decay": 0}
+        self.run_ok("otherwise", steps=2, until=1, **flags)
+        status, errors = train(*self.flags(
+            "otherwise", steps=2, resume=True, **flags))
+        self.assertEqual(status, 0)
+        self.assertNotIn("--resume: ", errors)
+        rates = []
+        step = torch.optim.AdamW.step
+
+        def spy(optimizer, *args, **named):
+            rates.extend(optimizer.param_groups)
+            return step(optimizer, *args, **named)
+
+        with mock.patch.object(torch.optim.AdamW, "step", spy):
+            _, errors = train(*self.flags(
+                "otherwise", steps=3, resume=True, beta2=0.5, seed=7, threads=2,
+                **flags))
+        self.assertIn("--resume: from step 2 on with --steps=3 (was 2), "
+                      "--beta2=0.5 (was 0.95), --seed=7 (was 1)\n", errors)
+        self.assertEqual(rates[0]["betas"], (0.9, 0.5))
 
     def test_two_processes_equal_one_with_their_windows(self):
         one = losses(self.run_ok("one", steps=3, batch_windows=4))
