@@ -72,14 +72,16 @@ v1::GenerateRequest GreedyRequest(const std::string& spec,
   return request;
 }
 
-void AddRow(const GenerationResult& result, Table* table) {
+void AddRow(const std::string& spec, const GenerationResult& result,
+            Table* table) {
   const v1::Usage& usage = result.done.usage();
   const uint64_t full = usage.kv_bytes_full();
   const uint64_t saved = full > usage.kv_bytes() ? full - usage.kv_bytes() : 0;
   const double percent =
       full > 0 ? 100.0 * static_cast<double>(saved) / static_cast<double>(full)
                : 0;
-  table->AddRow({usage.strategy(), FormatBytes(usage.kv_bytes()),
+  table->AddRow({spec.empty() ? usage.strategy() : spec,
+                 FormatBytes(usage.kv_bytes()),
                  absl::StrFormat("%s (%.0f%%)", FormatBytes(saved), percent),
                  absl::StrFormat("%.1f", result.DecodeTokensPerSecond()),
                  OneLine(result.texts[0])});
@@ -122,7 +124,7 @@ int RunCompare(const std::vector<std::string>& words) {
     if (result.num_tokens == 0) {
       return Fail(kFailed, absl::StrCat("under '", spec, "': no token came"));
     }
-    AddRow(result, &table);
+    AddRow(spec, result, &table);
   }
   std::printf("prompt: %s\n\n%s%s", OneLine(prompt).c_str(),
               table.Render(TerminalWidth(STDOUT_FILENO, 120)).c_str(), kNote);
