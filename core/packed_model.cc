@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "core/model/matrix_merger.h"
+#include "core/model/weight_split.h"
 
 namespace strata {
 namespace {
@@ -113,13 +114,14 @@ class Adder {
 absl::StatusOr<int64_t> PackedModelBytes(const Checkpoint& checkpoint,
                                          const Backend& backend) {
   Adder adder(backend);
+  const SplitUnits units(checkpoint.config);
   for (size_t i = 0; i < checkpoint.layers.size(); ++i) {
-    STRATA_RETURN_IF_ERROR(
-        adder.AddLayer(i, checkpoint.layers[i], checkpoint.UpdatesOf(i)));
+    STRATA_RETURN_IF_ERROR(adder.AddLayer(
+        i, SplitLayer(checkpoint.layers[i], units), checkpoint.UpdatesOf(i)));
   }
   adder.AddFloats(checkpoint.final_norm);
-  STRATA_RETURN_IF_ERROR(
-      adder.Add("the head", checkpoint.head, checkpoint.head_update));
+  STRATA_RETURN_IF_ERROR(adder.Add(
+      "the head", SplitHead(checkpoint.head, units), checkpoint.head_update));
   STRATA_RETURN_IF_ERROR(adder.Add("the embedding", checkpoint.embedding));
   return adder.num_bytes();
 }
@@ -129,17 +131,20 @@ PackedModel PackModel(const Checkpoint& checkpoint, Backend* backend,
                       int merge_threads) {
   const ModelConfig& config = checkpoint.config;
   Packer packer(backend, merge_threads);
+  const SplitUnits units(config);
   PackedModel model;
   model.config = config;
   model.embedding = checkpoint.embedding;
   for (size_t i = 0; i < checkpoint.layers.size(); ++i) {
-    model.layers.push_back(packer.PackLayer(
-        checkpoint.layers[i], checkpoint.UpdatesOf(i), config.rms_norm_eps));
+    model.layers.push_back(
+        packer.PackLayer(SplitLayer(checkpoint.layers[i], units),
+                         checkpoint.UpdatesOf(i), config.rms_norm_eps));
     progress(static_cast<int>(model.layers.size()));
   }
   model.final_norm = {Floats(checkpoint.final_norm, backend),
                       config.rms_norm_eps};
-  model.head = packer.Pack(checkpoint.head, checkpoint.head_update);
+  model.head =
+      packer.Pack(SplitHead(checkpoint.head, units), checkpoint.head_update);
   const WeightView inv_freq = {
       .data = reinterpret_cast<const std::byte*>(config.rope_inv_freq.data()),
       .type = DType::kF32,

@@ -78,6 +78,8 @@ class Backend {
   virtual void Gather(const GatherArgs& args) = 0;
   virtual void Head(const HeadArgs& args) = 0;
   virtual void Sample(const SampleArgs& args) = 0;
+  // Nothing for a backend that is no rank of others.
+  virtual void AllReduce(const AllReduceArgs& args) = 0;
 
   // Runs what is queued; an error (of the device) is permanent.
   virtual absl::Status Wait() = 0;

@@ -64,6 +64,14 @@ constexpr const char* DTypeName(DType type) {
   return "?";
 }
 
+// What each of several devices that compute one model together has of a weight
+// (kernels/parallel).
+enum class Split : uint8_t {
+  kWhole,    // all of it
+  kOutputs,  // a part of a matrix's rows or of a vector's elements
+  kInputs,   // a part of a matrix's columns
+};
+
 // A matrix or vector of weights as it lies in a mapped file; owns nothing.
 // data is [rows, cols], row-major, without padding; cols % BlockElements(type)
 // == 0. A vector has rows == 1.
@@ -76,6 +84,8 @@ struct WeightView {
   // 0, d/2, 1, d/2 + 1, ... (GGUF's Q and K of the llama architecture, which
   // rotates neighbours); row r of the matrix meant is StoredRow(r) here.
   int interleaved_head_dim = 0;
+  Split split = Split::kWhole;
+  int split_unit = 1;  // outputs or inputs that one device has together
 
   int64_t RowBytes() const {
     return cols / BlockElements(type) * BlockBytes(type);

@@ -114,13 +114,15 @@ struct GatherArgs {
   float* y = nullptr;  // [row_ids.size(), dim]
 };
 
-// logits[i] = W norm(x[row_ids[i]])
+// logits[i, first_token + t] = (W norm(x[row_ids[i]]))[t], 0 for other tokens
 struct HeadArgs {
   const float* x = nullptr;  // [*, dim]
   std::span<const int32_t> row_ids;
   RmsNorm norm;
-  const Matrix* w = nullptr;  // [vocab, dim]
+  const Matrix* w = nullptr;  // [tokens, dim]
   float* logits = nullptr;    // [row_ids.size(), vocab]
+  int vocab = 0;              // 0: w has a row for each token
+  int first_token = 0;        // a multiple of 4
 };
 
 // out[i] = the token of logits[i] under rows[i].  Changes the logits.
@@ -129,6 +131,14 @@ struct SampleArgs {
   int vocab = 0;
   std::span<const SampleRow> rows;
   SampledToken* out = nullptr;  // [rows.size()], host memory
+};
+
+// x = the sum over all ranks of their x, the same bits on each.  Every rank of
+// a ParallelBackend runs it at the same place of its queue.
+struct AllReduceArgs {
+  float* x = nullptr;  // [rows, cols]
+  int rows = 0;
+  int64_t cols = 0;
 };
 
 }  // namespace strata

@@ -61,7 +61,8 @@ class Planner {
                                  .kv_heads = config_.num_kv_heads,
                                  .head_dim = config_.head_dim},
                                 request_.kv_type);
-    plan_.weight_bytes = costs_.held_bytes;
+    plan_.weight_bytes =
+        costs_.held_bytes + (request_.num_devices - 1) * costs_.whole_bytes;
     STRATA_RETURN_IF_ERROR(
         CheckMemory(request_, plan_.weight_bytes, plan_.page_bytes));
     plan_.num_pages = NumPages(

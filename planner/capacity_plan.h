@@ -16,7 +16,8 @@ namespace strata {
 
 // What is asked; sizes are those of the server's flags of the same names.
 struct PlanRequest {
-  Hardware hardware;         // both rates known
+  Hardware hardware;         // of all devices; both rates known
+  int num_devices = 1;       // that compute the model together
   int64_t memory_bytes = 0;  // for weights, workspace and KV pool together
   int64_t workspace_bytes = 0;
   cpu::KvType kv_type = cpu::KvType::kBF16;

@@ -66,6 +66,15 @@ absl::StatusOr<Hardware> FindHardware(std::string_view name) {
                    ", and gpu with --memory, --read_bandwidth and --flops"));
 }
 
+Hardware Several(Hardware hardware, int num_devices) {
+  if (num_devices == 1) return hardware;
+  hardware.description = absl::StrCat(num_devices, " x ", hardware.description);
+  hardware.memory_bytes *= num_devices;
+  hardware.read_bytes_per_second *= num_devices;
+  hardware.flops_per_second *= num_devices;
+  return hardware;
+}
+
 absl::Status MeasureCpu(int num_threads, DType type, bool exact_f32,
                         int64_t step_bytes, Hardware* cpu) {
   const cpu::Isa isa = cpu::DetectIsa();

@@ -26,6 +26,9 @@ struct Hardware {
 // others.
 absl::StatusOr<Hardware> FindHardware(std::string_view name);
 
+// `num_devices` of them, as if they were one: no time for sums over all.
+Hardware Several(Hardware hardware, int num_devices);
+
 // Fills in the rates of this machine's CPU that are 0 by loops of some tenths
 // of a second on `num_threads` threads: reading `step_bytes` over and over, as
 // a decode step reads its weights (what a cache holds of them counts), and the

@@ -56,14 +56,21 @@ ModelCosts CostsOf(const Checkpoint& checkpoint, bool is_gpu) {
   costs.head = Sum({&checkpoint.head}, {&checkpoint.final_norm}, is_gpu);
   costs.held_bytes = costs.head.num_bytes;
   // The CPU reads the embedding's rows from the mapped file.
-  costs.held_bytes += is_gpu ? MatrixBytes(checkpoint.embedding, is_gpu)
-                             : checkpoint.embedding.NumBytes();
+  const int64_t embedding = is_gpu ? MatrixBytes(checkpoint.embedding, is_gpu)
+                                   : checkpoint.embedding.NumBytes();
+  costs.held_bytes += embedding;
+  costs.whole_bytes =
+      embedding + Sum({}, {&checkpoint.final_norm}, is_gpu).num_bytes;
   for (const LayerWeights& l : checkpoint.layers) {
     const ModelCosts::Layer layer = {
         .kv = Sum({&l.wk, &l.wv}, {&l.bk, &l.bv, &l.k_norm}, is_gpu),
         .others = Sum({&l.wq, &l.wo, &l.gate, &l.up, &l.down},
                       {&l.attention_norm, &l.mlp_norm, &l.bq, &l.bo, &l.q_norm},
                       is_gpu)};
+    costs.whole_bytes +=
+        Sum({}, {&l.attention_norm, &l.mlp_norm, &l.q_norm, &l.k_norm, &l.bo},
+            is_gpu)
+            .num_bytes;
     costs.held_bytes += layer.kv.num_bytes + layer.others.num_bytes;
     costs.layers.push_back(layer);
   }

@@ -26,6 +26,9 @@ struct ModelCosts {
   // All weights in memory.  The embedding is held beside the head, also where a
   // model has one tensor for both: the backends pack the head only.
   int64_t held_bytes = 0;
+  // Of them, what each of several devices has all of (--tensor_parallel): the
+  // embedding and the norms.
+  int64_t whole_bytes = 0;
 
   // Bytes that a decode step reads of the weights if all its rows are under
   // `strategy`: all but followers' K and V projections and the embedding.

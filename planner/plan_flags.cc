@@ -39,6 +39,9 @@ ABSL_FLAG(double, read_bandwidth, 0, "of the memory, GB/s; 0: the device's");
 ABSL_FLAG(double, flops, 0,
           "dense products at the precision used, TFLOP/s; 0: the device's");
 ABSL_FLAG(int, threads, 0, "of --device=cpu; 0: all cores");
+ABSL_FLAG(int, tensor_parallel, 1,
+          "the server's: GPUs that compute the model together; --memory, "
+          "--read_bandwidth and --flops are those of each");
 ABSL_FLAG(std::string, kv_type, "bf16",
           "elements of the KV cache: bf16, or f32 (the CPU's --precision=f32)");
 ABSL_FLAG(int, page_tokens, strata::ServerOptions().page_tokens,
@@ -59,11 +62,11 @@ namespace strata {
 namespace {
 
 constexpr const char* kFlags[] = {
-    "model",     "shape",   "weight_type",    "device",
-    "memory",    "context", "output_tokens",  "strategies",
-    "batch",     "kv_type", "page_tokens",    "max_batched_tokens",
-    "workspace", "threads", "read_bandwidth", "flops",
-    "json"};
+    "model",           "shape",   "weight_type",    "device",
+    "memory",          "context", "output_tokens",  "strategies",
+    "batch",           "kv_type", "page_tokens",    "max_batched_tokens",
+    "workspace",       "threads", "read_bandwidth", "flops",
+    "tensor_parallel", "json"};
 
 template <typename T>
 absl::Status Refuse(const char* flag, const T& value,
@@ -80,8 +83,8 @@ absl::StatusOr<std::optional<int64_t>> MemoryOf(const char* flag,
     return absl::InvalidArgumentError(
         absl::StrCat("--", flag, ": ", bytes.status().message()));
   }
-  constexpr int64_t kMost = int64_t{1} << 60;  // sums of some are in range
-  if (*bytes > kMost) return Refuse(flag, text, "up to 1073741824GiB");
+  constexpr int64_t kMost = int64_t{1} << 54;  // of many GPUs, still in range
+  if (*bytes > kMost) return Refuse(flag, text, "up to 16777216GiB");
   return *bytes;
 }
 
@@ -126,6 +129,7 @@ absl::Status CheckNumbers(const PlanFlags& flags, int threads) {
   options.model = "planned";
   options.max_sequences = 1;
   options.threads = threads;
+  options.tensor_parallel = flags.tensor_parallel;
   options.page_tokens = flags.page_tokens;
   options.max_batched_tokens = flags.max_batched_tokens;
   return options.Validate();
@@ -142,6 +146,10 @@ absl::Status CheckChoices(const PlanFlags& flags, const std::string& kv_type) {
   }
   if (kv_type == "f32" && flags.device != "cpu") {
     return Refuse("kv_type", kv_type, "bf16, but with --device=cpu");
+  }
+  if (flags.tensor_parallel > 1 && flags.device == "cpu") {
+    return Refuse("tensor_parallel", flags.tensor_parallel,
+                  "1, with --device=cpu");
   }
   return absl::OkStatus();
 }
@@ -170,6 +178,7 @@ absl::StatusOr<PlanFlags> PlanFlagsFrom(const std::vector<std::string>& args) {
   flags.device = absl::GetFlag(FLAGS_device);
   flags.read_gb_per_second = absl::GetFlag(FLAGS_read_bandwidth);
   flags.teraflops = absl::GetFlag(FLAGS_flops);
+  flags.tensor_parallel = absl::GetFlag(FLAGS_tensor_parallel);
   flags.page_tokens = absl::GetFlag(FLAGS_page_tokens);
   flags.max_batched_tokens = absl::GetFlag(FLAGS_max_batched_tokens);
   flags.context = absl::GetFlag(FLAGS_context);

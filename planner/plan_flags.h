@@ -23,6 +23,7 @@ struct PlanFlags {
   double read_gb_per_second = 0;  // 0: the device's
   double teraflops = 0;           // 0: the device's
   int threads = 0;                // > 0
+  int tensor_parallel = 1;        // devices; > 0
   cpu::KvType kv_type = cpu::KvType::kBF16;
   int page_tokens = 0;
   int max_batched_tokens = 0;

@@ -97,6 +97,9 @@ std::string ServeLine(const PlanRequest& request, const CapacityPlan& plan) {
       "\nTo serve so: ./strata serve --model=PATH --backend=",
       request.hardware.is_gpu ? "cuda" : "cpu",
       request.kv_type == cpu::KvType::kF32 ? " --precision=f32" : "",
+      request.num_devices > 1
+          ? absl::StrCat(" --tensor_parallel=", request.num_devices)
+          : "",
       " --kv_memory=", plan.pool_bytes, " --page_tokens=", request.page_tokens,
       " --max_sequences=", most,
       " --max_batched_tokens=", request.max_batched_tokens, "\n");

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "client/text_format.h"
+#include "core/model/weight_split.h"
 #include "planner/capacity_plan.h"
 #include "planner/hardware.h"
 #include "planner/model_costs.h"
@@ -47,12 +48,14 @@ absl::Status SetHardware(const PlanFlags& flags, const PlannedModel& model,
     return absl::InvalidArgumentError(
         absl::StrCat("--memory is needed with --device=", flags.device));
   }
+  request->memory_bytes *= flags.tensor_parallel;
   // What is sold as GB of GPU memory is GiB as a rule.
   const int64_t most = hardware.memory_bytes / 1'000'000'000 << 30;
-  if (hardware.memory_bytes > 0 && request->memory_bytes > most) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--memory=", request->memory_bytes,
-                     ": --device=", flags.device, " has ", FormatBytes(most)));
+  const int64_t of_each = request->memory_bytes / flags.tensor_parallel;
+  if (hardware.memory_bytes > 0 && of_each > most) {
+    return absl::InvalidArgumentError(absl::StrCat("--memory=", of_each,
+                                                   ": --device=", flags.device,
+                                                   " has ", FormatBytes(most)));
   }
   const bool is_given = flags.read_gb_per_second > 0 || flags.teraflops > 0;
   if (flags.read_gb_per_second > 0) {
@@ -80,11 +83,18 @@ absl::StatusOr<PlanRequest> RequestOf(const PlanFlags& flags,
                                       const PlannedModel& model) {
   const ModelConfig& config = model.checkpoint.config;
   PlanRequest request;
+  const absl::Status split =
+      CheckSplit(model.checkpoint, flags.tensor_parallel);
+  if (!split.ok()) return OfFlag("tensor_parallel", split);
   STRATA_RETURN_IF_ERROR(SetHardware(flags, model, &request));
-  request.workspace_bytes = flags.workspace_bytes.value_or(
-      ActivationBytes(config, flags.max_batched_tokens,
-                      request.hardware.is_gpu) +
-      (request.hardware.is_gpu ? kGpuAllowance : 0));
+  request.hardware = Several(request.hardware, flags.tensor_parallel);
+  request.num_devices = flags.tensor_parallel;
+  request.workspace_bytes =
+      flags.tensor_parallel *
+      flags.workspace_bytes.value_or(
+          ActivationBytes(config, flags.max_batched_tokens,
+                          request.hardware.is_gpu) +
+          (request.hardware.is_gpu ? kGpuAllowance : 0));
   request.kv_type = flags.kv_type;
   request.page_tokens = flags.page_tokens;
   request.max_batched_tokens = flags.max_batched_tokens;

@@ -137,7 +137,11 @@ WeightView MatrixMerger::Merge(const WeightView& base,
   const int64_t rows = base.rows, cols = base.cols, rank = update.a.rows;
   STRATA_CHECK(update.a.cols == cols && update.b.rows == rows &&
                update.b.cols == rank);
-  WeightView merged = {.type = update.merged_type, .rows = rows, .cols = cols};
+  WeightView merged = {.type = update.merged_type,
+                       .rows = rows,
+                       .cols = cols,
+                       .split = base.split,
+                       .split_unit = base.split_unit};
   merged_.resize(merged.NumBytes());
   merged.data = merged_.data();
 

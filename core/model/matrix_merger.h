@@ -26,8 +26,8 @@ class MatrixMerger {
   explicit MatrixMerger(int num_threads) : num_threads_(num_threads) {}
 
   // base + update.scale * b * a in f32, stored as update.merged_type in the
-  // model's own order of rows.  The view is good until the next call.
-  // REQUIRES: update.is_present() and fits `base`.
+  // model's own order of rows, split as `base` is.  The view is good until the
+  // next call. REQUIRES: update.is_present() and fits `base`.
   WeightView Merge(const WeightView& base, const LowRankUpdate& update);
 
  private:

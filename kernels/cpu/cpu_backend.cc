@@ -18,6 +18,8 @@ namespace strata::cpu {
 CpuBackend::CpuBackend(const CpuOptions& options)
     : isa_(options.isa),
       kv_type_(options.exact_f32 ? KvType::kF32 : KvType::kBF16),
+      collective_(options.collective),
+      rank_(options.rank),
       team_(options.num_threads),
       matmul_(options.isa, options.exact_f32, options.num_threads),
       attention_scratch_(options.num_threads, options.isa),
@@ -116,6 +118,10 @@ void CpuBackend::Head(const HeadArgs& args) {
 
 void CpuBackend::Sample(const SampleArgs& args) { queue_.emplace_back(args); }
 
+void CpuBackend::AllReduce(const AllReduceArgs& args) {
+  if (collective_ != nullptr) queue_.emplace_back(args);
+}
+
 absl::Status CpuBackend::Wait() {
   if (queue_.empty()) return absl::OkStatus();
   team_.Run([this](const Worker& worker) {
@@ -162,6 +168,12 @@ void CpuBackend::Run(const HeadArgs& args, const Worker& worker) {
 
 void CpuBackend::Run(const SampleArgs& args, const Worker& worker) {
   cpu::Sample(args, sample_scratch_, worker);
+}
+
+void CpuBackend::Run(const AllReduceArgs& args, const Worker& worker) {
+  if (worker.id == 0) {
+    collective_->AllReduce(rank_, args.x, args.rows * args.cols);
+  }
 }
 
 }  // namespace strata::cpu

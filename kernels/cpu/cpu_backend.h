@@ -18,6 +18,7 @@
 #include "kernels/cpu/sample.h"
 #include "kernels/cpu/thread_team.h"
 #include "kernels/cpu/weight_arena.h"
+#include "kernels/parallel/host_collective.h"
 
 namespace strata::cpu {
 
@@ -25,6 +26,9 @@ struct CpuOptions {
   int num_threads = 1;     // the calling thread included
   bool exact_f32 = false;  // --precision=f32: products and pages in f32
   Isa isa = DetectIsa();   // or one before it
+  // Of a rank of a ParallelBackend, with its number; null: of none.
+  std::shared_ptr<HostCollective> collective = nullptr;
+  int rank = 0;
 };
 
 // Runs steps on the cores of this machine.  Operations wait in a queue; Wait
@@ -57,13 +61,14 @@ class CpuBackend final : public Backend {
   void Gather(const GatherArgs& args) override;
   void Head(const HeadArgs& args) override;
   void Sample(const SampleArgs& args) override;
+  void AllReduce(const AllReduceArgs& args) override;
 
   absl::Status Wait() override;
 
  private:
   using Operation =
       std::variant<EmbedArgs, QkvArgs, AttentionArgs, LinearArgs, GatedMlpArgs,
-                   GatherArgs, HeadArgs, SampleArgs>;
+                   GatherArgs, HeadArgs, SampleArgs, AllReduceArgs>;
 
   // One overload for each operation: this worker's share.
   void Run(const EmbedArgs& args, const Worker& worker);
@@ -74,9 +79,12 @@ class CpuBackend final : public Backend {
   void Run(const GatherArgs& args, const Worker& worker);
   void Run(const HeadArgs& args, const Worker& worker);
   void Run(const SampleArgs& args, const Worker& worker);
+  void Run(const AllReduceArgs& args, const Worker& worker);
 
   const Isa isa_;
   const KvType kv_type_;
+  const std::shared_ptr<HostCollective> collective_;  // or null
+  const int rank_;
   ThreadTeam team_;
   WeightArena weights_;
   Matmul matmul_;

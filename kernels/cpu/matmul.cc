@@ -136,8 +136,8 @@ void Matmul::RunItem(const MatmulOutput& output, AlignedBuffer* buffers,
     kernels_.silu_mul(sums, up, num_rows * kTile);
   }
   const int64_t first = tile * kTile;
-  const int64_t stride = output.w->rows();
-  const int64_t n = std::min<int64_t>(kTile, stride - first);
+  const int64_t stride = output.stride > 0 ? output.stride : output.w->rows();
+  const int64_t n = std::min<int64_t>(kTile, output.w->rows() - first);
   for (int64_t i = 0; i < num_rows; ++i) {
     WriteSums(sums + i * kTile,
               output.bias == nullptr ? nullptr : output.bias + first,

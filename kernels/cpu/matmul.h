@@ -31,6 +31,7 @@ struct MatmulOutput {
   const PackedMatrix* up = nullptr;  // of the same shape, or null
   const float* bias = nullptr;       // [w->rows()] or null
   float* y = nullptr;                // [num_rows, w->rows()]
+  int64_t stride = 0;  // floats from row to row of y; 0: w->rows()
   bool accumulate = false;
 };
 

@@ -34,10 +34,21 @@ void GatedMlp(const GatedMlpArgs& args, Matmul& matmul, const Worker& worker) {
 }
 
 void Head(const HeadArgs& args, Matmul& matmul, const Worker& worker) {
-  const MatmulOutput output = {.w = Packed(args.w), .y = args.logits};
+  const int num_rows = static_cast<int>(args.row_ids.size());
+  const int64_t tokens = args.w->rows();
+  const int64_t vocab = args.vocab > 0 ? args.vocab : tokens;
+  const MatmulOutput output = {.w = Packed(args.w),
+                               .y = args.logits + args.first_token,
+                               .stride = vocab};
+  const Share rows = worker.ShareOf(num_rows);
+  for (int64_t i = rows.begin; i < rows.end; ++i) {
+    float* logits = args.logits + i * vocab;
+    std::fill_n(logits, args.first_token, 0.0f);
+    std::fill(logits + args.first_token + tokens, logits + vocab, 0.0f);
+  }
   matmul.Run({.x = args.x,
               .cols = args.w->cols(),
-              .num_rows = static_cast<int>(args.row_ids.size()),
+              .num_rows = num_rows,
               .row_ids = args.row_ids.data(),
               .norm = args.norm},
              {&output, 1}, worker);

@@ -141,7 +141,9 @@ class CublasGemm final : public GemmLibrary {
 
   bool Product(const ProductArgs& args, int num_matrices,
                cudaStream_t stream) override {
-    const int width = args.w[0].rows + args.w[1].rows + args.w[2].rows;
+    const int width = args.y_stride > 0
+                          ? args.y_stride
+                          : args.w[0].rows + args.w[1].rows + args.w[2].rows;
     int first = 0;
     for (int m = 0; m < num_matrices; first += args.w[m++].rows) {
       if (args.w[m].rows > 0 && !Multiply(args, m, first, width, stream)) {

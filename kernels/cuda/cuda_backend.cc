@@ -20,11 +20,11 @@ constexpr int kBuckets[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 48, 56, 64};
 // By index of CudaBackend::Operation.
 constexpr const char* kOperations[] = {"Embed",  "Qkv",      "Attention",
                                        "Linear", "GatedMlp", "Gather",
-                                       "Head",   "Sample"};
+                                       "Head",   "Sample",   "AllReduce"};
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Create() {
+absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Create(int device) {
   int num_devices = 0;
   cudaError_t error = cudaGetDeviceCount(&num_devices);
   if (error != cudaSuccess || num_devices == 0) {
@@ -34,24 +34,27 @@ absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Create() {
   }
   cudaStream_t stream = nullptr;
   int num_multiprocessors = 0;
-  error = cudaSetDevice(0);
+  error = cudaSetDevice(device);
   if (error == cudaSuccess) {
     error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
   }
   if (error == cudaSuccess) {
     error = cudaDeviceGetAttribute(&num_multiprocessors,
-                                   cudaDevAttrMultiProcessorCount, 0);
+                                   cudaDevAttrMultiProcessorCount, device);
   }
   if (error != cudaSuccess) {
     return absl::UnavailableError(
-        absl::StrCat("CUDA device 0: ", cudaGetErrorString(error)));
+        absl::StrCat("CUDA device ", device, ": ", cudaGetErrorString(error)));
   }
   return std::unique_ptr<CudaBackend>(
-      new CudaBackend(stream, num_multiprocessors));
+      new CudaBackend(device, stream, num_multiprocessors));
 }
 
-CudaBackend::CudaBackend(cudaStream_t stream, int num_multiprocessors)
-    : stream_(stream), num_multiprocessors_(num_multiprocessors) {}
+CudaBackend::CudaBackend(int device, cudaStream_t stream,
+                         int num_multiprocessors)
+    : device_(device),
+      stream_(stream),
+      num_multiprocessors_(num_multiprocessors) {}
 
 CudaBackend::~CudaBackend() {
   cudaStreamSynchronize(stream_);
@@ -60,7 +63,7 @@ CudaBackend::~CudaBackend() {
 }
 
 std::string CudaBackend::device() const {
-  return absl::StrCat("CUDA device 0, ", num_multiprocessors_,
+  return absl::StrCat("CUDA device ", device_, ", ", num_multiprocessors_,
                       " multiprocessors");
 }
 
@@ -186,8 +189,10 @@ void CudaBackend::LowerQueue() {
 
 void CudaBackend::Run() {
   if (!Latch(upload_.Copy(stream_), "copying a step to the device")) return;
+  bool has_moved = upload_.has_moved() || scratch_has_moved_;
+  if (!AllRanksGo(&has_moved)) return;
   // What was captured knows the old addresses.
-  if (upload_.has_moved() || scratch_has_moved_) DropGraphs();
+  if (has_moved) DropGraphs();
   if (only_decodes_) {
     LaunchGraph();
   } else {
@@ -201,6 +206,16 @@ void CudaBackend::Run() {
           "copying tokens to the host");
   }
   if (error_.ok()) Latch(cudaStreamSynchronize(stream_), "running a step");
+}
+
+// Ranks allocate before one of them launches: a kernel that waits for another
+// GPU's could keep that from allocating, and so from its own.
+bool CudaBackend::AllRanksGo(bool* has_moved) {
+  if (collective_ == nullptr) return true;
+  constexpr uint32_t kHasMoved = 1;
+  const uint32_t flags = collective_->Meet(*has_moved ? kHasMoved : 0);
+  *has_moved = (flags & kHasMoved) != 0;
+  return flags <= kHasMoved || Fail(absl::InternalError("another GPU failed"));
 }
 
 void CudaBackend::LaunchAll() {
@@ -261,11 +276,17 @@ void CudaBackend::FetchSamples() {
 }
 
 bool CudaBackend::Latch(cudaError_t error, absl::string_view what) {
-  if (error == cudaSuccess || !error_.ok()) return error_.ok();
-  error_ = absl::Status(
+  if (error == cudaSuccess) return error_.ok();
+  return Fail(absl::Status(
       error == cudaErrorMemoryAllocation ? absl::StatusCode::kResourceExhausted
                                          : absl::StatusCode::kInternal,
-      absl::StrCat("CUDA, ", what, ": ", cudaGetErrorString(error)));
+      absl::StrCat("CUDA, ", what, ": ", cudaGetErrorString(error))));
+}
+
+bool CudaBackend::Fail(absl::Status error) {
+  if (!error_.ok()) return false;
+  error_ = std::move(error);
+  if (collective_ != nullptr) collective_->Abort();
   return false;
 }
 

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/backend.h"
+#include "kernels/cuda/collective.h"
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/gemm_library.h"
 #include "kernels/cuda/ops.h"
@@ -40,14 +41,20 @@ class CudaBackend final : public strata::Backend {
  public:
   static constexpr int kMaxGraphRows = 64;
 
-  // Opens device 0.  UNAVAILABLE: there is no driver or no device.
-  static absl::StatusOr<std::unique_ptr<CudaBackend>> Create();
+  // Opens a device, for the calling thread, which alone may call what follows.
+  // UNAVAILABLE: there is no driver or no such device.
+  static absl::StatusOr<std::unique_ptr<CudaBackend>> Create(int device = 0);
   ~CudaBackend() override;
 
   // From now on `library` multiplies what is launched at once: bf16 weights and
   // more than kMaxSmallRows rows, but for the gated MLP's.
   void UseLibrary(std::unique_ptr<GemmLibrary> library) {
     library_ = std::move(library);
+  }
+
+  // From now on this is a rank of a ParallelBackend.
+  void UseCollective(std::unique_ptr<Collective> collective) {
+    collective_ = std::move(collective);
   }
 
   std::string name() const override { return "cuda"; }
@@ -78,6 +85,9 @@ class CudaBackend final : public strata::Backend {
   void Sample(const strata::SampleArgs& args) override {
     queue_.push_back(args);
   }
+  void AllReduce(const AllReduceArgs& args) override {
+    if (collective_ != nullptr) queue_.push_back(args);
+  }
 
   absl::Status Wait() override;
 
@@ -88,7 +98,7 @@ class CudaBackend final : public strata::Backend {
   using Operation =
       std::variant<strata::EmbedArgs, QkvArgs, strata::AttentionArgs,
                    LinearArgs, GatedMlpArgs, strata::GatherArgs, HeadArgs,
-                   strata::SampleArgs>;
+                   strata::SampleArgs, AllReduceArgs>;
   // What an operation launches.
   struct Launch {
     const char* operation;  // its name
@@ -111,7 +121,7 @@ class CudaBackend final : public strata::Backend {
     bool has_decoding = false;
   };
 
-  CudaBackend(cudaStream_t stream, int num_multiprocessors);
+  CudaBackend(int device, cudaStream_t stream, int num_multiprocessors);
 
   // Whether the queue is a step of single rows only.
   bool OnlyDecodes() const;
@@ -131,6 +141,7 @@ class CudaBackend final : public strata::Backend {
   void Lower(const strata::GatherArgs& args);
   void Lower(const HeadArgs& args);
   void Lower(const strata::SampleArgs& args);
+  void Lower(const AllReduceArgs& args);
 
   static constexpr int64_t kNothing = -1;  // in place of an offset
   void AddLaunch(std::function<cudaError_t()> run);
@@ -162,6 +173,9 @@ class CudaBackend final : public strata::Backend {
   void NeedArrived(int64_t count);
 
   void Run();
+  // Whether all ranks are to launch this step; *has_moved, whether one of them
+  // has to capture its graphs anew: then all do.
+  bool AllRanksGo(bool* has_moved);
   void LaunchAll();
   void LaunchGraph();
   cudaGraphExec_t CaptureGraph();  // null after an error
@@ -170,11 +184,15 @@ class CudaBackend final : public strata::Backend {
   // Keeps the first error, for Wait: in `what`, which may be an operation's
   // name.  Returns whether there was none, now and before.
   bool Latch(cudaError_t error, absl::string_view what);
+  // The same, with false; no other rank waits for this one then.
+  bool Fail(absl::Status error);
 
+  const int device_;
   const cudaStream_t stream_;
   const int num_multiprocessors_;
-  std::unique_ptr<GemmLibrary> library_;  // or null
-  absl::Status error_;                    // the first one; permanent
+  std::unique_ptr<GemmLibrary> library_;    // or null
+  std::unique_ptr<Collective> collective_;  // null: it is no rank
+  absl::Status error_;                      // the first one; permanent
 
   std::vector<DeviceBuffer> memory_;  // weights and floats
   int64_t activation_bytes_ = 0;      // of them, those of NewFloats(count)

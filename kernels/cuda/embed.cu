@@ -52,6 +52,19 @@ __global__ void __launch_bounds__(kThreads) GatherKernel(GatherArgs args) {
   }
 }
 
+// Columns of a block.
+constexpr int kClearCols = 16 * kThreads;
+
+__global__ void __launch_bounds__(kThreads) ClearKernel(ClearArgs args) {
+  GriddepWait();
+  float* y = args.y + int64_t{blockIdx.y} * args.cols;
+  const int first = blockIdx.x * kClearCols;
+  const int last = min(first + kClearCols, args.cols);
+  for (int c = first + threadIdx.x; c < last; c += kThreads) {
+    if (c < args.begin || c >= args.end) y[c] = 0.0f;
+  }
+}
+
 LaunchConfig OneBlockARow(int rows, cudaStream_t stream) {
   return {.grid = dim3(rows),
           .block = dim3(kThreads),
@@ -79,6 +92,13 @@ cudaError_t Embed(const EmbedArgs& args, cudaStream_t stream) {
 cudaError_t Gather(const GatherArgs& args, cudaStream_t stream) {
   if (args.rows == 0) return cudaSuccess;
   return Launch<GatherKernel>(OneBlockARow(args.rows, stream), args);
+}
+
+cudaError_t Clear(const ClearArgs& args, cudaStream_t stream) {
+  if (args.rows == 0) return cudaSuccess;
+  LaunchConfig config = OneBlockARow(args.rows, stream);
+  config.grid = dim3((args.cols + kClearCols - 1) / kClearCols, args.rows);
+  return Launch<ClearKernel>(config, args);
 }
 
 }  // namespace strata::cuda

@@ -181,7 +181,17 @@ void CudaBackend::Lower(const HeadArgs& args) {
                          .eps = args.norm.eps,
                          .rows = rows};
   product.w[0] = PackedMatrix::Of(args.w);
-  product.y = args.logits;
+  product.y = args.logits + args.first_token;
+  const int tokens = product.w[0].rows;
+  if (args.vocab > tokens) {
+    product.y_stride = args.vocab;
+    const ClearArgs others = {.y = args.logits,
+                              .rows = rows,
+                              .cols = args.vocab,
+                              .begin = args.first_token,
+                              .end = args.first_token + tokens};
+    AddLaunch([=, this] { return cuda::Clear(others, stream_); });
+  }
   LowerProduct(product, 1, upload_.Append(args.row_ids, rows, -1), kNothing);
 }
 
@@ -211,6 +221,15 @@ void CudaBackend::Lower(const strata::SampleArgs& args) {
          .out = reinterpret_cast<DeviceSampledToken*>(sampled_.data()) + first,
          .scratch = sample_.data()},
         stream_);
+  });
+}
+
+void CudaBackend::Lower(const AllReduceArgs& args) {
+  AddLaunch([this, x = args.x, count = Padded(args.rows) * args.cols] {
+    const absl::Status status = collective_->AllReduce(x, count, stream_);
+    if (status.ok()) return cudaSuccess;
+    Fail(status);
+    return cudaErrorLaunchFailure;
   });
 }
 

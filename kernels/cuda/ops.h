@@ -75,6 +75,16 @@ struct GatherArgs {
 };
 cudaError_t Gather(const GatherArgs& args, cudaStream_t stream);
 
+// y[i, c] = 0 but for columns begin <= c < end, which stay.
+struct ClearArgs {
+  float* y = nullptr;  // [rows, cols]
+  int rows = 0;
+  int cols = 0;
+  int begin = 0;
+  int end = 0;
+};
+cudaError_t Clear(const ClearArgs& args, cudaStream_t stream);
+
 // y[i] = norm(x[row_ids[i]]) as bf16, the RmsNorm of kernels/ops.h.
 struct NormArgs {
   const float* x = nullptr;          // [*, dim]
@@ -121,6 +131,7 @@ struct ProductArgs {
   enum class Then { kStore, kAdd, kSwiGlu };
   Then then = Then::kStore;
   float* y = nullptr;  // [rows, sum of w[i].rows]
+  int y_stride = 0;    // floats from row to row of y; 0: none lie between
   Bf16* z = nullptr;   // [rows, w[0].rows], of kSwiGlu
 
   void* scratch = nullptr;  // ProductScratchBytes(args), aligned to 256

@@ -74,12 +74,13 @@ __device__ inline bool AlwaysComputed(const ProductArgs& args, int matrix) {
 __device__ inline void StoreOutput(const ProductArgs& args, int64_t row,
                                    const Output& at, float sum) {
   const DeviceMatrix(&w)[3] = args.w;
-  const int64_t width = w[0].rows + w[1].rows + w[2].rows;
+  const int64_t stride =
+      args.y_stride > 0 ? args.y_stride : w[0].rows + w[1].rows + w[2].rows;
   const int offset =
       (at.matrix > 0 ? w[0].rows : 0) + (at.matrix > 1 ? w[1].rows : 0);
   const float* bias = args.bias[at.matrix];
   if (bias != nullptr) sum += bias[at.index];
-  float* y = args.y + row * width + offset + at.index;
+  float* y = args.y + row * stride + offset + at.index;
   *y = args.then == ProductArgs::Then::kAdd ? *y + sum : sum;
 }
 

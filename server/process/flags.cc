@@ -28,6 +28,10 @@ ABSL_FLAG(
     "one");
 ABSL_FLAG(std::string, backend, "auto", "what computes: auto, cpu, cuda");
 ABSL_FLAG(int, threads, 0, "threads that compute; 0: all cores");
+ABSL_FLAG(int, tensor_parallel, 1,
+          "GPUs of this host that compute the model together, each with its "
+          "part of heads, MLP and vocabulary: a number that divides the KV "
+          "heads; on the CPU, parts of the threads, which gains nothing");
 ABSL_FLAG(std::string, precision, "auto",
           "auto: what is fastest; f32: exact products and a KV cache in f32");
 ABSL_FLAG(std::string, kv_memory, "1GiB",
@@ -109,6 +113,7 @@ constexpr const char* kFlags[] = {
     "http_port",
     "backend",
     "threads",
+    "tensor_parallel",
     "precision",
     "kv_memory",
     "page_tokens",
@@ -209,6 +214,7 @@ absl::StatusOr<ServerOptions> OptionsFromFlags(
   options.http_port = absl::GetFlag(FLAGS_http_port);
   options.backend = absl::GetFlag(FLAGS_backend);
   options.threads = absl::GetFlag(FLAGS_threads);
+  options.tensor_parallel = absl::GetFlag(FLAGS_tensor_parallel);
   options.precision = absl::GetFlag(FLAGS_precision);
   STRATA_ASSIGN_OR_RETURN(
       options.kv_memory,

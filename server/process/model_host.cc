@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "base/check.h"
 #include "core/model/lora_adapter.h"
+#include "core/model/weight_split.h"
 #include "core/transformer.h"
 #include "server/model_info.h"
 #include "server/version.h"
@@ -18,6 +19,14 @@ absl::Status BadFlag(const char* flag, const std::string& value,
                      absl::string_view what) {
   return absl::InvalidArgumentError(
       absl::StrCat("--", flag, "=", value, ": ", what));
+}
+
+absl::Status CheckTensorParallel(const ServerOptions& options,
+                                 const Checkpoint& checkpoint) {
+  const absl::Status split = CheckSplit(checkpoint, options.tensor_parallel);
+  if (split.ok()) return split;
+  return BadFlag("tensor_parallel", absl::StrCat(options.tensor_parallel),
+                 split.message());
 }
 
 absl::StatusOr<int> MaxModelLen(const ServerOptions& options,
@@ -55,6 +64,7 @@ absl::StatusOr<std::unique_ptr<ModelHost>> ModelHost::Load(
   // Not make_unique: the constructor is private.
   std::unique_ptr<ModelHost> host(new ModelHost);
   STRATA_RETURN_IF_ERROR(host->LoadFiles(options, logger));
+  STRATA_RETURN_IF_ERROR(CheckTensorParallel(options, host->checkpoint_));
   STRATA_RETURN_IF_ERROR(host->SetStrategies(options));
   STRATA_ASSIGN_OR_RETURN(host->backend_, open_backend(options, logger));
   STRATA_RETURN_IF_ERROR(host->SetSizes(options));

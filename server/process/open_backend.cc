@@ -4,31 +4,36 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/cpu_ranks.h"
 
 namespace strata {
 namespace {
 
 std::unique_ptr<Backend> OpenCpuBackend(const ServerOptions& options) {
-  return std::make_unique<cpu::CpuBackend>(
-      cpu::CpuOptions{.num_threads = options.NumThreads(),
-                      .exact_f32 = options.precision == "f32"});
+  return cpu::MakeCpuRanks({.num_threads = options.NumThreads(),
+                            .exact_f32 = options.precision == "f32"},
+                           options.tensor_parallel);
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(
     const ServerOptions& options, Logger* logger) {
-  if (options.backend == "cpu") return OpenCpuBackend(options);
-  absl::StatusOr<std::unique_ptr<Backend>> cuda = OpenCudaBackend(logger);
+  // f32 is what only the CPU computes in.
+  if (options.backend == "cpu" || options.precision == "f32") {
+    return OpenCpuBackend(options);
+  }
+  absl::StatusOr<std::unique_ptr<Backend>> cuda =
+      OpenCudaBackend(options.tensor_parallel, logger);
   if (options.backend == "cuda") {
     if (cuda.ok()) return cuda;
     return absl::Status(
         cuda.status().code(),
         absl::StrCat("--backend=cuda: ", cuda.status().message()));
   }
-  // f32 is what only the CPU computes in.
-  if (cuda.ok() && options.precision != "f32") return cuda;
+  const bool is_missing = absl::IsUnavailable(cuda.status()) ||
+                          absl::IsUnimplemented(cuda.status());
+  if (!is_missing) return cuda;
   if (absl::IsUnavailable(cuda.status())) {
     logger->Info(
         "backend",

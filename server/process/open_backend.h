@@ -10,15 +10,18 @@
 
 namespace strata {
 
-// The backend that --backend names.  "auto" is CUDA where this server was built
-// with it (--config=cuda) and a device answers, with a line in the log if none
-// does; else the CPU.  "cuda" is an error without either.
+// The backend that --backend names, of --tensor_parallel devices.  "auto" is
+// CUDA where this server was built with it (--config=cuda) and a device
+// answers, with a line in the log if none does; else the CPU.  "cuda" is an
+// error without either.
 absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(
     const ServerOptions& options, Logger* logger);
 
-// UNIMPLEMENTED: built without CUDA.  UNAVAILABLE: no driver or device.  A line
-// in the log says why where cuBLASLt is not used.
-absl::StatusOr<std::unique_ptr<Backend>> OpenCudaBackend(Logger* logger);
+// UNIMPLEMENTED: built without CUDA.  UNAVAILABLE: no driver or device. Another
+// error: there are devices, but not as many, or no NCCL.  A line in the log
+// says why where cuBLASLt is not used.
+absl::StatusOr<std::unique_ptr<Backend>> OpenCudaBackend(int num_devices,
+                                                         Logger* logger);
 
 }  // namespace strata
 

@@ -5,7 +5,7 @@
 
 namespace strata {
 
-absl::StatusOr<std::unique_ptr<Backend>> OpenCudaBackend(Logger*) {
+absl::StatusOr<std::unique_ptr<Backend>> OpenCudaBackend(int, Logger*) {
   return absl::UnimplementedError(
       "this server was built without CUDA (bazel build --config=cuda "
       "//server:strata_server)");

@@ -106,6 +106,7 @@ absl::Status ServerOptions::Validate() const {
   STRATA_RETURN_IF_ERROR(
       CheckOneOf("backend", backend, {"auto", "cpu", "cuda"}));
   STRATA_RETURN_IF_ERROR(CheckRange("threads", threads, 0, 1024));
+  STRATA_RETURN_IF_ERROR(CheckRange("tensor_parallel", tensor_parallel, 1, 64));
   STRATA_RETURN_IF_ERROR(CheckOneOf("precision", precision, {"auto", "f32"}));
   if (backend == "cuda" && precision == "f32") {
     return Refuse("precision", precision, "auto, with --backend=cuda");

@@ -34,6 +34,7 @@ struct ServerOptions {
   int http_port = 8002;            // 0: a free one
   std::string backend = "auto";    // auto, cpu, cuda
   int threads = 0;                 // 0: all cores
+  int tensor_parallel = 1;         // devices that compute one model together
   std::string precision = "auto";  // auto, f32
   MemorySize kv_memory = {.bytes = int64_t{1} << 30};
   int page_tokens = 16;

@@ -55,7 +55,9 @@ class NullBackend final : public Backend {
   std::string name() const override { return "null"; }
   std::string device() const override { return "nothing"; }
   std::string kv_format() const override { return "bf16"; }
-  absl::StatusOr<int64_t> FreeBytes() const override { return 0; }
+  absl::StatusOr<int64_t> FreeBytes() const override {
+    return int64_t{1} << 40;
+  }
   absl::StatusOr<int64_t> PackedBytes(const WeightView&) const override {
     return 0;
   }
@@ -82,6 +84,7 @@ class NullBackend final : public Backend {
       args.out[i].token = next_++ % args.vocab;
     }
   }
+  void AllReduce(const AllReduceArgs&) override {}
   absl::Status Wait() override { return absl::OkStatus(); }
 
  private:

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -13,15 +14,28 @@
 namespace strata {
 namespace {
 
-class GoldenTest : public testing::TestWithParam<const char*> {};
+struct GoldenCase {
+  std::string model;
+  int num_ranks = 1;
+};
+
+class GoldenTest : public testing::TestWithParam<GoldenCase> {
+ protected:
+  const Golden golden{GetParam().model};
+
+  TinyEngine MakeEngine(int max_batched_tokens = 512) const {
+    return TinyEngine({.model = GetParam().model,
+                       .num_ranks = GetParam().num_ranks,
+                       .max_batched_tokens = max_batched_tokens});
+  }
+};
 
 // Logits of every position of the prompt (so without the trailing skip), the
 // scored token and the 20 best of each; in one chunk and in chunks of 7
 // positions.
 TEST_P(GoldenTest, ScoresAreThoseOfPyTorch) {
-  const Golden golden(GetParam());
   for (int budget : {512, 7}) {
-    const TinyEngine tiny({.model = GetParam(), .max_batched_tokens = budget});
+    const TinyEngine tiny = MakeEngine(budget);
     for (const auto& [spec, plan] : golden.json["plans"].items()) {
       SCOPED_TRACE(spec);
       Request request(tiny.Strategy(spec));
@@ -55,10 +69,9 @@ TEST_P(GoldenTest, ScoresAreThoseOfPyTorch) {
 // Greedy continuations, with the trailing skip, as far as no two logits are
 // closer than rounding can decide.
 TEST_P(GoldenTest, GreedyTokensAreThoseOfPyTorch) {
-  const Golden golden(GetParam());
   int compared = 0;
   for (int budget : {512, 5}) {
-    const TinyEngine tiny({.model = GetParam(), .max_batched_tokens = budget});
+    const TinyEngine tiny = MakeEngine(budget);
     for (const auto& [spec, plan] : golden.json["plans"].items()) {
       if (plan["min_margin"].get<double>() < 1e-3) continue;
       ++compared;
@@ -93,8 +106,7 @@ void ExpectDemoted(const Golden& golden, int which,
 // Prompt and first five tokens under one strategy, the rest under another:
 // planned by the request, and asked for by a call just then.
 TEST_P(GoldenTest, DemotionsAreThoseOfPyTorch) {
-  const Golden golden(GetParam());
-  const TinyEngine tiny({.model = GetParam()});
+  const TinyEngine tiny = MakeEngine();
   int which = 0;
   for (const nlohmann::json& demotion : golden.json["demotions"]) {
     const std::string from = demotion["from"], to = demotion["to"];
@@ -142,7 +154,28 @@ TEST_P(GoldenTest, DemotionsAreThoseOfPyTorch) {
   EXPECT_GE(which, 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, testing::ValuesIn(kGoldenModels));
+std::vector<GoldenCase> OnOneDevice() {
+  std::vector<GoldenCase> cases;
+  for (const char* model : kGoldenModels) cases.push_back({model});
+  return cases;
+}
+
+std::string NameOf(const testing::TestParamInfo<GoldenCase>& info) {
+  std::string name = info.param.model;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name + "_" + std::to_string(info.param.num_ranks);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, testing::ValuesIn(OnOneDevice()),
+                         NameOf);
+
+// As many as the KV heads allow; qwen3-qknorm has one.
+INSTANTIATE_TEST_SUITE_P(Split, GoldenTest,
+                         testing::Values(GoldenCase{"llama-tied", 2},
+                                         GoldenCase{"llama3-ropescaled", 2},
+                                         GoldenCase{"mistral", 5},
+                                         GoldenCase{"qwen2-bias", 2}),
+                         NameOf);
 
 }  // namespace
 }  // namespace strata

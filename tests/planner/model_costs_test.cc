@@ -55,6 +55,7 @@ class CountingBackend final : public Backend {
   void Gather(const GatherArgs&) override {}
   void Head(const HeadArgs&) override {}
   void Sample(const SampleArgs&) override {}
+  void AllReduce(const AllReduceArgs&) override {}
   absl::Status Wait() override { return absl::OkStatus(); }
 
   int64_t num_bytes = 0;

@@ -110,6 +110,27 @@ TEST(RunPlanTest, RatesMayBeGiven) {
   EXPECT_THAT(*gpu, HasSubstr("reads 500 GB/s, computes 100 TFLOP/s"));
 }
 
+TEST(RunPlanTest, SeveralGpusHaveTheMemoryAndTheRatesOfAll) {
+  const auto text =
+      RunWith({"--shape=qwen3-8b", "--memory=80GB", "--workspace=1GiB",
+               "--context=32768", "--tensor_parallel=4"});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("4 x H100 SXM, by its data sheet: reads "
+                               "1.34e+04 GB/s, computes 3956 TFLOP/s"));
+  // The weights, and the embedding (151936 x 4096) and norms three times more.
+  EXPECT_THAT(*text, HasSubstr("298.0 GiB (320 GB) = weights 18.7 GiB + "
+                               "workspace 4.00 GiB"));
+  EXPECT_THAT(*text, HasSubstr("--backend=cuda --tensor_parallel=4 "));
+  EXPECT_THAT(Error({"--shape=qwen3-8b", "--tensor_parallel=3"}),
+              HasSubstr("--tensor_parallel: the model has 8 KV heads"));
+  EXPECT_THAT(Error({"--shape=qwen3-8b", "--tensor_parallel=2", "--device=cpu",
+                     "--memory=80GB"}),
+              HasSubstr("--tensor_parallel=2: allowed are 1"));
+  EXPECT_THAT(
+      Error({"--shape=qwen3-8b", "--tensor_parallel=2", "--memory=81GiB"}),
+      HasSubstr("--memory=86973087744: --device=h100 has"));
+}
+
 TEST(RunPlanTest, MeasuresTheCpu) {
   const auto text =
       RunWith({"--model=tests/golden/mistral", "--device=cpu", "--memory=1GB",

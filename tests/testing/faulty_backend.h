@@ -81,6 +81,9 @@ class FaultyBackend final : public Backend {
   void Gather(const GatherArgs& args) override { backend_->Gather(args); }
   void Head(const HeadArgs& args) override { backend_->Head(args); }
   void Sample(const SampleArgs& args) override { backend_->Sample(args); }
+  void AllReduce(const AllReduceArgs& args) override {
+    backend_->AllReduce(args);
+  }
 
   absl::Status Wait() override {
     if (is_step_ && faults_.on_step) {

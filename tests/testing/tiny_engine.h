@@ -14,10 +14,11 @@
 #include "core/fit_request.h"
 #include "core/model/checkpoint.h"
 #include "core/model/lora_adapter.h"
+#include "core/model/weight_split.h"
 #include "core/packed_model.h"
 #include "core/strategy_registry.h"
 #include "core/transformer.h"
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/cpu_ranks.h"
 #include "monitoring/metrics.h"
 #include "tests/testing/collecting_sink.h"
 
@@ -31,6 +32,7 @@ struct TinyEngine {
     std::string adapter = "";  // a directory; "": none
     bool exact_f32 = true;
     int threads = 1;
+    int num_ranks = 1;  // tensor parallel
     int64_t num_pages = 4096;
     int page_tokens = 4;
     int max_sequences = 64;
@@ -38,7 +40,8 @@ struct TinyEngine {
     int max_queued_requests = 1000;
     bool optimistic = false;
     bool has_text = false;  // deltas have text: the model has a tokenizer
-    // The CPU's, of `threads` and `exact_f32`, where there is none.
+    // The CPU's, of `threads`, `num_ranks` and `exact_f32`, where there is
+    // none.
     std::function<std::unique_ptr<Backend>()> make_backend = nullptr;
   };
 
@@ -58,8 +61,10 @@ struct TinyEngine {
     if (options.make_backend) {
       backend = options.make_backend();
     } else {
-      backend = std::make_unique<cpu::CpuBackend>(cpu::CpuOptions{
-          .num_threads = options.threads, .exact_f32 = options.exact_f32});
+      EXPECT_TRUE(CheckSplit(*checkpoint, options.num_ranks).ok());
+      backend = cpu::MakeCpuRanks(
+          {.num_threads = options.threads, .exact_f32 = options.exact_f32},
+          options.num_ranks);
     }
     const KvLayout layout = {.num_pages = options.num_pages,
                              .page_tokens = options.page_tokens,

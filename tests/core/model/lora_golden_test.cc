@@ -74,6 +74,23 @@ TEST_P(LoraGoldenTest, GgufScoresAreThoseOfPyTorch) {
   }
 }
 
+// An adapter is merged before a matrix is split.
+TEST(LoraGoldenSplitTest, ScoresAreThoseOfPyTorch) {
+  const std::string model = "llama-tied";
+  const Golden golden("adapters/" + model);
+  const TempDirectory directory;
+  const std::string gguf = directory.Path(model + ".gguf");
+  ASSERT_TRUE(
+      WriteGguf("tests/golden/" + model, {.type = DType::kF32}, gguf).ok());
+  for (const std::string& path : {model, gguf}) {
+    SCOPED_TRACE(path);
+    const TinyEngine adapted(
+        {.model = path, .adapter = AdapterOf(model), .num_ranks = 2});
+    EXPECT_LE(WorstScore(golden, adapted, "full"), 1.0);
+    EXPECT_LE(WorstScore(golden, adapted, "every=2"), 1.0);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, LoraGoldenTest,
                          testing::Values("llama-tied", "qwen3-qknorm"));
 

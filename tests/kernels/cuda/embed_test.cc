@@ -50,6 +50,7 @@ TEST(EmbedTest, OtherTypesAreRefused) {
 TEST(EmbedTest, NoRowsIsNoLaunch) {
   EXPECT_EQ(Embed({}, nullptr), cudaSuccess);
   EXPECT_EQ(Gather({}, nullptr), cudaSuccess);
+  EXPECT_EQ(Clear({}, nullptr), cudaSuccess);
 }
 
 TEST(GatherTest, CopiesTheRowsNamed) {
@@ -71,6 +72,33 @@ TEST(GatherTest, CopiesTheRowsNamed) {
       ASSERT_EQ(
           Gather({device_x.get(), device_ids.get(), 4, dim, y.get()}, nullptr),
           cudaSuccess);
+      EXPECT_EQ(y.ToHost(), want);
+    });
+  }
+}
+
+TEST(ClearTest, KeepsTheColumnsNamed) {
+  struct Case {
+    int cols, begin, end;
+  };
+  // The widest takes more blocks than one.
+  for (const Case& c : {Case{1, 0, 1},
+                        {7, 0, 4},
+                        {129, 64, 129},
+                        {5000, 32, 4096},
+                        {9, 4, 4}}) {
+    SCOPED_TRACE(::testing::Message() << c.cols << ' ' << c.begin);
+    constexpr int kRows = 3;
+    std::vector<float> before(kRows * c.cols), want;
+    for (size_t i = 0; i < before.size(); ++i) {
+      before[i] = static_cast<float>(i) + 0.5f;
+      const int col = static_cast<int>(i) % c.cols;
+      want.push_back(col >= c.begin && col < c.end ? before[i] : 0.0f);
+    }
+    ForEachSchedule(4, [&] {
+      const DeviceArray<float> y(before);
+      ASSERT_EQ(Clear({y.get(), kRows, c.cols, c.begin, c.end}, nullptr),
+                cudaSuccess);
       EXPECT_EQ(y.ToHost(), want);
     });
   }

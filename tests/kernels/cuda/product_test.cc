@@ -310,6 +310,35 @@ TEST(ProductTest, AnySkipsTheOtherMatrices) {
   }
 }
 
+// A part of the columns of a wider y; the others stay.
+TEST(ProductTest, RowsOfYMayLieApart) {
+  constexpr int kOutputs = 65, kCols = 96, kStride = 96, kFirst = 28;
+  for (const int rows : {3, 9, 40}) {
+    SCOPED_TRACE(rows);
+    std::mt19937_64 random(5);
+    const DeviceWeights weights(DType::kBF16, kOutputs, kCols, random);
+    std::normal_distribution<float> normal;
+    std::vector<Bf16> x(rows * kCols);
+    for (Bf16& v : x) v = ToBf16(normal(random));
+    const DeviceArray<Bf16> device_x(x);
+    const DeviceArray<float> together(rows * kOutputs);
+    ProductArgs args = {.x = device_x.get(), .rows = rows, .y = together.get()};
+    args.w[0] = weights.matrix();
+    ASSERT_EQ(Product(args, nullptr), cudaSuccess);
+    const DeviceArray<float> apart(std::vector<float>(rows * kStride, -7.0f));
+    args.y = apart.get() + kFirst;
+    args.y_stride = kStride;
+    ASSERT_EQ(Product(args, nullptr), cudaSuccess);
+    const std::vector<float> want = together.ToHost(), got = apart.ToHost();
+    for (int i = 0; i < rows * kStride; ++i) {
+      const int output = i % kStride - kFirst;
+      const bool is_written = output >= 0 && output < kOutputs;
+      ASSERT_EQ(got[i],
+                is_written ? want[i / kStride * kOutputs + output] : -7.0f);
+    }
+  }
+}
+
 // The first rows of x are the same numbers, whatever comes after.
 TEST(ProductTest, RowsDoNotDependOnOtherRows) {
   for (const DType type : kTypes) {
