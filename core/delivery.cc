@@ -47,7 +47,8 @@ void Delivery::Deliver(const BatchPlan& plan,
   for (const BatchPlan::Chunk& chunk : plan.chunks) {
     const auto rows = sampled.subspan(next, chunk.num_wanted);
     next += chunk.num_wanted;
-    // A failure of one sample ends its whole request, chunks to come included.
+    // It ended while the step was in flight, or another sample of its request
+    // has failed: the rows are wasted.
     if (chunk.sequence->state == Sequence::State::kEnded || rows.empty()) {
       continue;
     }
@@ -69,7 +70,7 @@ void Delivery::DeliverToken(Sequence* sequence, const SampledToken& sampled,
   }
   CountPrompt(live);
   CountToken(sequence, now);
-  sequence->tokens.push_back(sampled.token);
+  sequence->Append(sampled.token);
   if (sequence->request.sampling.has_penalties()) {
     sequence->counts.AddGenerated(sampled.token);
   }

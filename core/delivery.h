@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,9 +27,11 @@ class Delivery {
   Delivery(Scheduler* scheduler, RequestTable* table, LoadMeter* meter,
            Metrics* metrics, int64_t page_bytes);
 
-  // Lets go of the requests that have ended.  Before that a plan may still
-  // point into them.
-  void DropEnded() { ended_.clear(); }
+  // The requests that have ended since the last call.  A plan may still point
+  // into them.
+  std::vector<std::unique_ptr<LiveRequest>> TakeEnded() {
+    return std::exchange(ended_, {});
+  }
 
   // What the scheduler did: takes it into the usage of the sequences, the
   // table's counts and the metrics.
@@ -50,7 +53,7 @@ class Delivery {
             Metrics::Finish finish, absl::Time now);
 
  private:
-  // Of a sequence in state kRunning.
+  // Of a sequence that has not ended; it may have been pre-empted.
   void DeliverToken(Sequence* sequence, const SampledToken& sampled,
                     absl::Time now);
   void DeliverScores(Sequence* sequence, std::span<const SampledToken> sampled,

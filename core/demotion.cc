@@ -11,6 +11,7 @@ namespace {
 bool CanDemote(const Sequence& sequence) {
   const auto& floor = sequence.request.floor;
   return floor.has_value() && !sequence.is_replaying() &&
+         !sequence.is_at_end() &&
          !(*floor == sequence.strategy) &&
          floor->LeadersSubsetOf(sequence.strategy);
 }

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/quote.h"
-#include "core/sample_rows.h"
 #include "core/switch_requests.h"
 
 namespace strata {
@@ -51,7 +50,8 @@ Engine::Engine(const Options& options, Parts parts)
       scheduler_(options.scheduler, &pool_),
       meter_(options.page_bytes, parts_.strategies),
       delivery_(&scheduler_, &table_, &meter_, parts_.metrics,
-                options.page_bytes) {
+                options.page_bytes),
+      pipeline_(std::move(parts_.transformer)) {
   scheduler_.SetPolicy(options.pressure);
 }
 
@@ -69,13 +69,11 @@ absl::Status Engine::WarmUp() {
       &live, live.request, 0,
       SequenceOutput(parts_.tokenizer, live.request, parts_.eos_ids));
   scheduler_.Add(&sequence, parts_.now());
-  scheduler_.Plan(parts_.now(), &plan_);
-  MakeSampleRows(plan_, &sample_rows_);
-  const absl::Status status =
-      parts_.transformer->Run(plan_, sample_rows_, &sampled_);
+  scheduler_.Plan(parts_.now(), &pipeline_.next().plan);
+  absl::Status status = pipeline_.Launch();
+  if (status.ok()) status = pipeline_.Wait().status();
   scheduler_.TakeEvents(&events_);  // of nobody's interest
   scheduler_.Remove(&sequence);
-  plan_.Clear();
   return status;
 }
 
@@ -173,6 +171,8 @@ void Engine::SwitchStrategy(std::string label, SharingStrategy strategy,
   const bool posted = inbox_.Post([this, label = std::move(label),
                                    strategy = std::move(strategy),
                                    strategy_label, recompute, done] {
+    // So that it is as far as its client knows, and has not come to its end.
+    while (pipeline_.num_in_flight() > 0) FinishStep();
     const std::vector<LiveRequest*> found = table_.FindLabel(label);
     if (found.empty()) {
       done(absl::NotFoundError(
@@ -203,14 +203,15 @@ void Engine::SetPolicy(std::optional<bool> demote_under_pressure,
 
 void Engine::Loop() {
   std::vector<Inbox::Action> actions;
+  bool is_idle = true;
   while (!stop_.load(std::memory_order_acquire)) {
-    inbox_.Take(plan_.empty() ? kIdlePeriod : absl::ZeroDuration(), &actions);
+    inbox_.Take(is_idle ? kIdlePeriod : absl::ZeroDuration(), &actions);
     for (Inbox::Action& action : actions) action();
     actions.clear();
     EndExpired();
-    RunStep();
+    is_idle = !RunStep();
     Publish();
-    delivery_.DropEnded();
+    pipeline_.Drop(delivery_.TakeEnded());
   }
   inbox_.Close();
   draining_ = true;
@@ -220,35 +221,57 @@ void Engine::Loop() {
   Publish();
 }
 
-void Engine::RunStep() {
-  if (!device_.ok()) return;
-  const absl::Time begin = parts_.now();
-  scheduler_.Plan(begin, &plan_);
+bool Engine::RunStep() {
+  if (pipeline_.num_in_flight() > 0 && scheduler_.NeedsTokens()) FinishStep();
+  if (!device_.ok()) return false;
+  const StepPipeline::Step* const launched = LaunchStep();
+  // The device runs it while the tokens of the one before are delivered.
+  const bool has_before =
+      pipeline_.num_in_flight() > (launched != nullptr ? 1 : 0);
+  if (has_before) FinishStep();
+  if (launched != nullptr) scheduler_.Commit(launched->plan);
+  if (pipeline_.is_full()) FinishStep();
+  return launched != nullptr || has_before;
+}
+
+const StepPipeline::Step* Engine::LaunchStep() {
+  StepPipeline::Step& step = pipeline_.next();
+  step.begin = parts_.now();
+  scheduler_.Plan(step.begin, &step.plan);
   RecordEvents();
-  if (plan_.empty()) return;
-  int prompt_rows = 0;
-  for (const BatchPlan::Chunk& chunk : plan_.chunks) {
-    const Sequence& sequence = *chunk.sequence;
-    prompt_rows += std::clamp(sequence.num_prompt() - sequence.num_cached, 0,
-                              chunk.num_rows);
-  }
-  MakeSampleRows(plan_, &sample_rows_);
-  device_ = parts_.transformer->Run(plan_, sample_rows_, &sampled_);
-  if (!device_.ok()) {
-    device_lost_.store(true);
-    if (parts_.on_device_lost) parts_.on_device_lost(device_);
-    EndAll(absl::InternalError(
-        absl::StrCat("the device failed: ", device_.message())));
+  if (step.plan.empty()) return nullptr;
+  const absl::Status status = pipeline_.Launch();
+  if (status.ok()) return &step;
+  LoseDevice(status);
+  return nullptr;
+}
+
+void Engine::FinishStep() {
+  const absl::StatusOr<StepPipeline::Step*> finished = pipeline_.Wait();
+  if (!finished.ok()) {
+    LoseDevice(finished.status());
     return;
   }
-  scheduler_.Commit(plan_);
-  const absl::Time end = parts_.now();
-  meter_.AddPromptRows(prompt_rows, end);
-  parts_.metrics->RecordStep({.duration = end - begin,
-                              .prompt_rows = prompt_rows,
-                              .decode_rows = plan_.num_rows - prompt_rows});
-  delivery_.Deliver(plan_, sampled_, end);
-  last_progress_ms_.store(absl::ToUnixMillis(end));
+  StepPipeline::Step& step = **finished;
+  const absl::Time begin = std::max(step.begin, step_end_);
+  step_end_ = parts_.now();
+  meter_.AddPromptRows(step.num_prompt_rows, step_end_);
+  parts_.metrics->RecordStep(
+      {.duration = step_end_ - begin,
+       .prompt_rows = step.num_prompt_rows,
+       .decode_rows = step.plan.num_rows - step.num_prompt_rows});
+  delivery_.Deliver(step.plan, step.sampled, step_end_);
+  step.ended.clear();
+  last_progress_ms_.store(absl::ToUnixMillis(step_end_));
+}
+
+void Engine::LoseDevice(const absl::Status& status) {
+  device_ = status;
+  device_lost_.store(true);
+  if (parts_.on_device_lost) parts_.on_device_lost(status);
+  while (pipeline_.num_in_flight() > 0) (void)pipeline_.Wait();
+  EndAll(absl::InternalError(
+      absl::StrCat("the device failed: ", status.message())));
 }
 
 void Engine::RecordEvents() {

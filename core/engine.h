@@ -24,6 +24,7 @@
 #include "core/request.h"
 #include "core/request_table.h"
 #include "core/scheduler.h"
+#include "core/step_pipeline.h"
 #include "core/strategy_registry.h"
 #include "core/text/tokenizer.h"
 #include "core/token_sink.h"
@@ -53,7 +54,7 @@ class Engine {
   };
 
   // What the engine works with; all outlive it but for the transformer, which
-  // it owns.
+  // it takes.
   struct Parts {
     std::unique_ptr<Transformer> transformer;
     const Tokenizer* tokenizer = nullptr;  // null: tokens only
@@ -120,7 +121,14 @@ class Engine {
   // On the engine thread.
   absl::Status WarmUp();
   void Loop();
-  void RunStep();
+  // Launches a step and finishes the one before; where no two may be in flight,
+  // finishes the same.  Returns false if there was nothing to do.
+  bool RunStep();
+  // Plans a step and starts it; null if nothing is to run.
+  const StepPipeline::Step* LaunchStep();
+  // Waits for the oldest step in flight and delivers its tokens.
+  void FinishStep();
+  void LoseDevice(const absl::Status& status);
   void Accept(std::unique_ptr<LiveRequest> live);
   void Refuse(LiveRequest& live, absl::Status status,
               Metrics::Rejection reason);
@@ -131,7 +139,7 @@ class Engine {
   void Publish();
 
   const Options options_;
-  const Parts parts_;
+  Parts parts_;  // the transformer has gone to pipeline_
   const EngineLimits limits_;
 
   // The engine thread's.
@@ -140,10 +148,9 @@ class Engine {
   RequestTable table_;
   LoadMeter meter_;
   Delivery delivery_;
-  BatchPlan plan_;
+  StepPipeline pipeline_;
+  absl::Time step_end_ = absl::InfinitePast();  // of the latest finished
   std::vector<SchedulerEvent> events_;
-  std::vector<SampleRow> sample_rows_;
-  std::vector<SampledToken> sampled_;
   bool draining_ = false;
   absl::Status device_;  // an error is permanent
 

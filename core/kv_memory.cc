@@ -138,7 +138,11 @@ void KvMemory::Allocate(Sequence* sequence, int64_t end) {
     sequence->num_reserved -= num_slots;
     pages.AppendBlock(block_.data());
   }
+}
+
+void KvMemory::Commit(Sequence* sequence) {
   UpdateHeld(sequence);
+  EnterPrefix(sequence);
 }
 
 void KvMemory::EnterPrefix(Sequence* sequence) {

@@ -44,10 +44,12 @@ class KvMemory {
   // Turns promises into pages, for positions before `end`.
   // REQUIRES: end <= promised_end, and `end` is not beyond the next switch.
   void Allocate(Sequence* sequence, int64_t end);
-  // Enters the blocks that have become whole in the index.  Where it has the
-  // same already, the sequence reads that page from now on and gives its own
-  // back.
-  void EnterPrefix(Sequence* sequence);
+  // Positions of the sequence were added to those that are cached: what it
+  // holds for them counts, and blocks that have become whole are entered in the
+  // index. Where that has the same already, the sequence reads that page from
+  // now on and gives its own back.  REQUIRES: the tokens of these positions are
+  // known.
+  void Commit(Sequence* sequence);
   // The sequence runs under path.strategy() from now on: pages of leaders that
   // it drops go back, and promises that it needs no more.  Returns the pages
   // that have become available.
@@ -65,6 +67,7 @@ class KvMemory {
   // Fills matched_ and returns the number of blocks; *last is the node of the
   // last one.
   int FindPrefix(const Sequence& sequence, PrefixIndex::NodeId* last);
+  void EnterPrefix(Sequence* sequence);
   void EnterBlock(Sequence* sequence, int block);
   // `before` is what the pages were of.
   void DropLeaders(const SharingStrategy& before, Sequence* sequence);

@@ -16,10 +16,12 @@ SampleRow ToSample(const Sequence& sequence) {
           .frequency_penalty = sampling.frequency_penalty,
           .seed = sampling.seed,
           .index = static_cast<uint32_t>(sequence.index),
-          .position = static_cast<uint32_t>(sequence.tokens.size()),
+          .position = static_cast<uint32_t>(sequence.tokens.size()) +
+                      sequence.is_sampling(),
           .history = sequence.counts.counts(),
           .bias = sampling.logit_bias,
-          .banned = sequence.output.banned(),
+          .banned = sequence.output.BannedAfter(sequence.num_generated() +
+                                                sequence.is_sampling()),
           .allowed = sampling.allowed_tokens};
 }
 

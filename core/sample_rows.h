@@ -9,7 +9,8 @@
 namespace strata {
 
 // *rows gets how each wanted row of the plan is sampled, in order.  They point
-// into the sequences.
+// into the sequences.  REQUIRES: where a sequence has penalties, none of its
+// tokens is still being sampled.
 void MakeSampleRows(const BatchPlan& plan, std::vector<SampleRow>* rows);
 
 }  // namespace strata

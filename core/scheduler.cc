@@ -9,7 +9,8 @@ namespace strata {
 namespace {
 
 bool IsDecoding(const Sequence& sequence) {
-  return sequence.num_pending() == 1 && sequence.num_generated() > 0;
+  return sequence.num_pending() == 1 &&
+         (sequence.num_generated() > 0 || sequence.is_sampling());
 }
 
 int NumWanted(const Sequence& sequence, int num_rows) {
@@ -92,12 +93,30 @@ void Scheduler::Plan(absl::Time now, BatchPlan* plan) {
   OrderByStrategy(plan);
 }
 
+bool Scheduler::NeedsTokens() const {
+  return std::ranges::any_of(running_, [](const Sequence* sequence) {
+    // Penalties count the token; a planned switch is taken only if something is
+    // run after it.
+    return sequence->is_sampling() &&
+           (sequence->request.sampling.has_penalties() ||
+            sequence->path.next_position() <= sequence->num_cached);
+  });
+}
+
 void Scheduler::Commit(const BatchPlan& plan) {
+  int num_sampled = 0;
   for (const BatchPlan::Chunk& chunk : plan.chunks) {
     Sequence* const sequence = chunk.sequence;
+    const int first_sampled = num_sampled;
+    num_sampled += chunk.num_wanted;
+    if (sequence->state == Sequence::State::kEnded) continue;
+    if (chunk.num_wanted > 0 &&
+        sequence->request.kind == Request::Kind::kGenerate) {
+      sequence->sampled_as = first_sampled;
+    }
     sequence->num_cached += chunk.num_rows;
     sequence->max_cached = std::max(sequence->max_cached, sequence->num_cached);
-    memory_.EnterPrefix(sequence);
+    memory_.Commit(sequence);
   }
 }
 
@@ -136,12 +155,14 @@ void Scheduler::PlanPrompts(absl::Time now, int* budget, BatchPlan* plan) {
 
 void Scheduler::PlanChunk(absl::Time now, Sequence* sequence, int max_rows,
                           int* budget, BatchPlan* plan) {
+  // It waits for its last token, or was not removed yet.
+  if (sequence->is_at_end()) return;
   // Rows of a chunk are of one strategy.
   const int64_t left =
       std::min<int64_t>(sequence->num_pending(),
                         sequence->path.next_position() - sequence->num_cached);
   const int num_rows = static_cast<int>(std::min<int64_t>(max_rows, left));
-  if (num_rows <= 0) return;  // all of it was run, and it was not removed yet
+  if (num_rows <= 0) return;
   memory_.Allocate(sequence, int64_t{sequence->num_cached} + num_rows);
   if (sequence->first_scheduled == absl::InfinitePast()) {
     sequence->first_scheduled = now;

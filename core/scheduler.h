@@ -35,6 +35,12 @@ struct SchedulerEvent {
 //
 //   (Add | Release | Remove | Switch | Restart | (Plan Commit))*
 //
+// A plan is committed once it is on its way to the device, not when it was run:
+// what comes later runs after it.  So the tokens that a plan samples may come
+// as late as between the next Plan and its Commit, unless NeedsTokens; where
+// that ends a sequence, its row in the new plan is wasted.  What the plan in
+// flight reads or writes may be given away at once: who gets it runs later.
+//
 // Admission is all or nothing.  A sequence runs once the pool can promise it
 // the pages that it will allocate until its end, so that it never waits for
 // memory; or, where admission is optimistic, until the end of its prompt.  What
@@ -121,14 +127,20 @@ class Scheduler {
   // prompt chunks under the token budget, those with the least left first, so
   // that a short request does not wait for a long prompt to end; but the prompt
   // admitted first has its share in every step, so that it does not starve.
-  // Allocates the pages of the rows.  `plan` is empty only if nothing runs.
+  // Allocates the pages of the rows.  `plan` is empty only if nothing runs but
+  // what waits for its last token.
   void Plan(absl::Time now, BatchPlan* plan);
 
   // Admits one sequence, the first in turn that fits, and returns it; null if
   // there is none.  Plan does this too.
   Sequence* AdmitNext();
 
-  // The plan was run: its positions are cached.
+  // Whether the next plan depends on tokens that are still being sampled.
+  bool NeedsTokens() const;
+
+  // The plan is on its way: its positions count as cached, what it samples as
+  // being sampled.  Of its sequences, some may have ended (Remove).
+  // REQUIRES: all tokens that its rows read are known by now.
   void Commit(const BatchPlan& plan);
 
   // Swaps what was done since the last call into *events, in order.  To be

@@ -40,6 +40,9 @@ struct Sequence {
 
   State state = State::kWaiting;
   std::vector<int32_t> tokens;  // prompt, then generated
+  // The token that comes next to `tokens` is sampled by a step in flight, as
+  // that step's sampled_as-th; -1: by none.
+  int sampled_as = -1;
   // Positions [0, num_cached) have K and V in the pages.  The engine runs the
   // next ones.
   int num_cached = 0;
@@ -95,12 +98,20 @@ struct Sequence {
   int num_generated() const {
     return static_cast<int>(tokens.size()) - num_prompt();
   }
-  // Positions still to be run before the next token can be sampled (Score:
-  // before its end).
+  bool is_sampling() const { return sampled_as >= 0; }
+  // The token that was sampled.
+  void Append(int32_t token) {
+    tokens.push_back(token);
+    sampled_as = -1;
+  }
+  // Positions still to be run before the token after all known ones, and the
+  // one that is being sampled, can be sampled (Score: before its end).
   int num_pending() const {
-    return static_cast<int>(tokens.size()) - num_cached -
+    return static_cast<int>(tokens.size()) + is_sampling() - num_cached -
            (request.kind == Request::Kind::kScore ? 1 : 0);
   }
+  // Whether every position up to its end was run, or is in flight.
+  bool is_at_end() const { return num_cached >= request.MaxPositions(); }
   // Whether it runs what it had run before a pre-emption.
   bool is_replaying() const { return num_cached < max_cached; }
 };

@@ -56,8 +56,8 @@ std::string SequenceOutput::Flush() {
   return text;
 }
 
-std::span<const int32_t> SequenceOutput::banned() const {
-  if (num_generated_ >= request_->stopping.min_tokens) return {};
+std::span<const int32_t> SequenceOutput::BannedAfter(int num_generated) const {
+  if (num_generated >= request_->stopping.min_tokens) return {};
   return end_tokens_;
 }
 

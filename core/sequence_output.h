@@ -39,8 +39,8 @@ class SequenceOutput {
   // The end without a token (aborted): what was held back.
   std::string Flush();
 
-  // Tokens that may not be sampled next: those that would end the text before min_tokens.  Valid until the next call.
-  std::span<const int32_t> banned() const;
+  // Tokens that may not be sampled after `num_generated` others: those that would end the text before min_tokens.
+  std::span<const int32_t> BannedAfter(int num_generated) const;
 
  private:
   std::string_view Bytes(int32_t token) const;

@@ -70,11 +70,21 @@ absl::StatusOr<int64_t> Transformer::Reserve(const KvLayout& layout,
 absl::Status Transformer::Run(const BatchPlan& plan,
                               std::span<const SampleRow> samples,
                               std::vector<SampledToken>* out) {
+  STRATA_RETURN_IF_ERROR(Submit(plan, samples, out));
+  return Wait();
+}
+
+absl::Status Transformer::Submit(const BatchPlan& plan,
+                                 std::span<const SampleRow> samples,
+                                 std::vector<SampledToken>* out) {
   STRATA_CHECK(plan.num_rows <= max_rows_);
   STRATA_CHECK(static_cast<int>(samples.size()) == plan.num_wanted);
   out->resize(samples.size());
   SetTables(plan);
-  backend_->Embed({.table = model_.embedding, .tokens = tokens_, .x = x_});
+  backend_->Embed({.table = model_.embedding,
+                   .tokens = tokens_,
+                   .sampled = sampled_,
+                   .x = x_});
   for (int layer = 0; layer < model_.config.num_layers; ++layer) {
     RunLayer(layer);
     if (row_sets_[active_].rows() == 0) break;
@@ -83,18 +93,18 @@ absl::Status Transformer::Run(const BatchPlan& plan,
     row_sets_[active_].WantedRows(&wanted_rows_);
     QueueHead(wanted_rows_, samples, out->data());
   }
-  return backend_->Wait();
+  return backend_->Submit();
 }
 
 void Transformer::SetTables(const BatchPlan& plan) {
   tokens_.clear();
+  sampled_.clear();
   strategy_of_.clear();
   slot_of_.clear();
   const SharingStrategy* last = nullptr;
   for (const BatchPlan::Chunk& chunk : plan.chunks) {
     const Sequence& sequence = *chunk.sequence;
-    const auto begin = sequence.tokens.begin() + sequence.num_cached;
-    tokens_.insert(tokens_.end(), begin, begin + chunk.num_rows);
+    AppendTokens(sequence, chunk.num_rows);
     // Chunks of one strategy lie together, so a table is seldom written twice.
     if (last == nullptr || !(*last == sequence.strategy)) {
       last = &sequence.strategy;
@@ -104,9 +114,23 @@ void Transformer::SetTables(const BatchPlan& plan) {
     strategy_of_.push_back(
         static_cast<int32_t>(slot_of_.size()) / model_.config.num_layers - 1);
   }
+  if (!sampled_.empty()) sampled_.resize(tokens_.size(), -1);
   active_ = 0;
   row_sets_[0].SetAll(plan, strategy_of_, slot_of_.data(),
                       model_.config.num_layers);
+}
+
+void Transformer::AppendTokens(const Sequence& sequence, int num_rows) {
+  const auto known = std::span(sequence.tokens).subspan(sequence.num_cached);
+  const size_t num_known = std::min<size_t>(num_rows, known.size());
+  tokens_.insert(tokens_.end(), known.begin(), known.begin() + num_known);
+  if (num_known == static_cast<size_t>(num_rows)) return;
+  // The last row's token is still to be sampled.
+  STRATA_CHECK(sequence.is_sampling() &&
+               static_cast<size_t>(num_rows) == num_known + 1);
+  sampled_.resize(tokens_.size(), -1);
+  tokens_.push_back(0);
+  sampled_.push_back(sequence.sampled_as);
 }
 
 void Transformer::RunLayer(int layer) {

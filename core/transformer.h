@@ -36,13 +36,22 @@ class Transformer {
   static int64_t ActivationBytes(const ModelConfig& config, int max_rows);
   static int64_t LogitBytes(const ModelConfig& config, int max_rows);
 
-  // Runs the plan's rows and samples: out[i] is the token of the i-th wanted
-  // row under samples[i], in the order of the chunks and of the rows in them.
-  // An error is the device's and permanent. REQUIRES: plan.num_rows <=
-  // max_rows; samples.size() == plan.num_wanted.
+  // Starts the plan's rows and samples: out[i] becomes the token of the i-th
+  // wanted row under samples[i], in the order of the chunks and of the rows in
+  // them.  A token that the step submitted before samples for a sequence need
+  // not be known (Sequence::sampled_as).  `out` and its tokens live until Wait;
+  // all else has been read on return.  An error is the device's and permanent.
+  // REQUIRES: plan.num_rows <= max_rows; samples.size() == plan.num_wanted;
+  // fewer than max_in_flight() steps are not waited for.
+  absl::Status Submit(const BatchPlan& plan, std::span<const SampleRow> samples,
+                      std::vector<SampledToken>* out);
+  // Returns when the step submitted longest ago has ended.
+  absl::Status Wait() { return backend_->Wait(); }
+  // Both.  REQUIRES: as Submit, and all steps were waited for.
   absl::Status Run(const BatchPlan& plan, std::span<const SampleRow> samples,
                    std::vector<SampledToken>* out);
 
+  int max_in_flight() const { return backend_->max_in_flight(); }
   const ModelConfig& config() const { return model_.config; }
 
  private:
@@ -50,6 +59,7 @@ class Transformer {
   static constexpr int kMaxLogitRows = 64;
 
   void SetTables(const BatchPlan& plan);
+  void AppendTokens(const Sequence& sequence, int num_rows);
   void RunLayer(int layer);
   // Queues a layer for the rows of `all`; those in q_rows, `kept`, go on.
   void QueueLayer(int layer, const Step& all, const Step& kept,
@@ -70,8 +80,9 @@ class Transformer {
   float* hidden_;    // [max_rows, intermediate]
   float* logits_;    // [kMaxLogitRows, vocab]
 
-  // Of the running step; read by the backend until it has waited.
+  // Of the step that is submitted; read by the backend until it is.
   std::vector<int32_t> tokens_;
+  std::vector<int32_t> sampled_;      // EmbedArgs::sampled
   std::vector<int32_t> strategy_of_;  // by chunk
   std::vector<int32_t> slot_of_;      // [strategies, num_layers]
   std::vector<RowSet>

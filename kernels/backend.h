@@ -25,9 +25,11 @@ struct KvLayout {
 // A device: its memory, the page slab and the operations of kernels/ops.h.
 // Knows no layers, requests or files.
 //
-// Operations are queued in order and done when Wait returns; their Args are
-// copied, what these point to must live until then.  Every operation gives the
-// same bits for a row whatever other rows are in the step.
+// Operations are queued in order; Submit starts them as one step, Wait ends it.
+// What Args point to must live until Submit returns, but for SampleArgs::out:
+// until Wait.  Steps run one after another, so that each reads what the one
+// before has written.  Every operation gives the same bits for a row whatever
+// other rows are in the step.
 //
 // Not thread-safe: one thread calls it (the engine's).
 class Backend {
@@ -56,7 +58,7 @@ class Backend {
   // NewFloats holding `view` converted to f32, in the order of view.StoredRow.
   virtual float* NewFloats(const WeightView& view) = 0;
 
-  // Allocates what Wait would need for intermediate results of all that is
+  // Allocates what Submit would need for intermediate results of all that is
   // queued, and drops the queue: steps that are no larger find it there.
   // Returns the bytes held for steps: these and all of NewFloats(count).
   // RESOURCE_EXHAUSTED if the memory is not there; UNIMPLEMENTED: the backend
@@ -81,8 +83,15 @@ class Backend {
   // Nothing for a backend that is no rank of others.
   virtual void AllReduce(const AllReduceArgs& args) = 0;
 
-  // Runs what is queued; an error (of the device) is permanent.
+  // Starts what is queued.  An error (of the device) is permanent.
+  // REQUIRES: fewer than max_in_flight() steps are not waited for.
+  virtual absl::Status Submit() = 0;
+  // Returns when the step submitted longest ago has ended; at once if there is
+  // none.  An error is permanent.
   virtual absl::Status Wait() = 0;
+  // Steps between Submit and Wait: 1 where Submit computes, 2 where a device
+  // does and the host may prepare the next one meanwhile.
+  virtual int max_in_flight() const { return 1; }
 };
 
 }  // namespace strata

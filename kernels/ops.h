@@ -29,11 +29,15 @@ struct RmsNorm {
   float eps = 0.0f;               // in units of x squared
 };
 
-// x[r] = row tokens[r] of table.
+// x[r] = row tokens[r] of table.  Where sampled[r] >= 0, the token is that which
+// the step submitted before has sampled as its sampled[r]-th, and which the host
+// need not know yet.
 struct EmbedArgs {
   WeightView table;                 // [vocab, dim], in backend memory
   std::span<const int32_t> tokens;  // [rows], each in [0, vocab)
-  float* x = nullptr;               // [rows, dim]
+  // [rows], or empty: no row; not empty only where max_in_flight() > 1.
+  std::span<const int32_t> sampled = {};
+  float* x = nullptr;  // [rows, dim]
 };
 
 // The input side of attention in `layer`, for rows of x given by number:

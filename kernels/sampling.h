@@ -19,7 +19,8 @@ struct TokenBias {
   float bias;  // added to the logit; -infinity bans
 };
 
-// How one row of logits becomes a token.  The arrays live until Backend::Wait.
+// How one row of logits becomes a token.  The arrays live until
+// Backend::Submit returns.
 //
 // Order (proto/semantics.md 13): repetition penalty (tokens in `history`: a
 // positive logit is divided by it, another multiplied), presence and frequency

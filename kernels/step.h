@@ -21,7 +21,7 @@ struct StepChunk {
 
 // The rows of one forward pass (a row is one position of one sequence), or what
 // is left of them after the trailing skip.  Owns nothing; the arrays live until
-// Backend::Wait returns.
+// Backend::Submit returns.
 struct Step {
   std::span<const int32_t> positions;  // [rows], from 0 within their sequence
   std::span<const int32_t> chunk_of;   // [rows], index into chunks

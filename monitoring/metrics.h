@@ -62,6 +62,8 @@ class Metrics {
 
   // A step was run.
   struct StepRecord {
+    // To its end, from when it was planned, or from the end of the step before
+    // if that was later: durations do not overlap, steps may.
     absl::Duration duration;
     int prompt_rows = 0;
     int decode_rows = 0;

@@ -204,7 +204,9 @@ ServerSeries::ServerSeries(const SeriesMaker& strata,
   device_lost =
       strata.Gauge("engine_fault", kFaultHelp, {{"fault", "device_lost"}});
   step_duration = strata.Histogram("step_duration_seconds",
-                                   "Duration of a step.", StepSeconds());
+                                   "Time from the planning of a step, or the end "
+                                   "of the one before, to its end.",
+                                   StepSeconds());
   constexpr char kRowsHelp[] = "Rows of a step, by phase.";
   prompt_rows = strata.Histogram("iteration_tokens", kRowsHelp, StepRows(),
                                  {{"phase", "prefill"}});

@@ -122,7 +122,7 @@ void CpuBackend::AllReduce(const AllReduceArgs& args) {
   if (collective_ != nullptr) queue_.emplace_back(args);
 }
 
-absl::Status CpuBackend::Wait() {
+absl::Status CpuBackend::Submit() {
   if (queue_.empty()) return absl::OkStatus();
   team_.Run([this](const Worker& worker) {
     for (const Operation& operation : queue_) {

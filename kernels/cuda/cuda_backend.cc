@@ -157,13 +157,17 @@ absl::Status CudaBackend::CreateKvPages(const KvLayout& layout) {
   return error_;
 }
 
-absl::Status CudaBackend::Wait() {
+absl::Status CudaBackend::Submit() {
   if (error_.ok() && !queue_.empty()) {
     LowerQueue();
     if (error_.ok()) Run();
-    if (error_.ok()) FetchSamples();
   }
   queue_.clear();
+  return error_;
+}
+
+absl::Status CudaBackend::Wait() {
+  if (error_.ok()) Latch(results_.Wait(), "running a step");
   return error_;
 }
 
@@ -172,19 +176,14 @@ void CudaBackend::LowerQueue() {
   launches_.clear();
   steps_.clear();
   page_tables_.clear();
-  sampled_rows_.clear();
-  num_sampled_ = 0;
+  results_.Begin();
   scratch_has_moved_ = false;
   only_decodes_ = OnlyDecodes();
   for (const Operation& operation : queue_) {
     operation_ = kOperations[operation.index()];
     std::visit([this](const auto& args) { Lower(args); }, operation);
   }
-  const int64_t sampled_bytes =
-      num_sampled_ * static_cast<int64_t>(sizeof(DeviceSampledToken));
-  NeedScratch(&sampled_, sampled_bytes);
-  sampled_host_.Grow(sampled_bytes);
-  Latch(sampled_host_.error(), "memory of the host for tokens");
+  Latch(results_.Allocate(stream_, &scratch_has_moved_), "memory for tokens");
 }
 
 void CudaBackend::Run() {
@@ -198,14 +197,9 @@ void CudaBackend::Run() {
   } else {
     LaunchAll();
   }
-  if (error_.ok() && num_sampled_ > 0) {
-    Latch(cudaMemcpyAsync(
-              sampled_host_.data(), sampled_.data(),
-              num_sampled_ * static_cast<int64_t>(sizeof(DeviceSampledToken)),
-              cudaMemcpyDeviceToHost, stream_),
-          "copying tokens to the host");
+  if (error_.ok()) {
+    Latch(results_.Fetch(stream_), "copying tokens to the host");
   }
-  if (error_.ok()) Latch(cudaStreamSynchronize(stream_), "running a step");
 }
 
 // Ranks allocate before one of them launches: a kernel that waits for another
@@ -255,24 +249,6 @@ cudaGraphExec_t CudaBackend::CaptureGraph() {
 void CudaBackend::DropGraphs() {
   for (const auto& [key, graph] : graphs_) cudaGraphExecDestroy(graph);
   graphs_.clear();
-}
-
-void CudaBackend::FetchSamples() {
-  const auto* samples =
-      reinterpret_cast<const DeviceSampledToken*>(sampled_host_.data());
-  for (const SampledRows& rows : sampled_rows_) {
-    for (int i = 0; i < rows.count; ++i) {
-      const DeviceSampledToken& from = samples[rows.first + i];
-      SampledToken& to = rows.out[i];
-      to.token = from.token;
-      to.logprob = from.logprob;
-      to.num_top = from.num_top;
-      to.finite = from.finite != 0;
-      for (int k = 0; k < from.num_top; ++k) {
-        to.top[k] = {from.top_tokens[k], from.top_logprobs[k]};
-      }
-    }
-  }
 }
 
 bool CudaBackend::Latch(cudaError_t error, absl::string_view what) {

@@ -20,12 +20,15 @@
 #include "kernels/cuda/device_memory.h"
 #include "kernels/cuda/gemm_library.h"
 #include "kernels/cuda/ops.h"
+#include "kernels/cuda/step_results.h"
 #include "kernels/cuda/step_upload.h"
 
 namespace strata::cuda {
 
-// Runs steps on one NVIDIA GPU.  Operations wait in a queue; Wait copies all
-// that they read of the step to the device at once and launches them.
+// Runs steps on one NVIDIA GPU.  Operations wait in a queue; Submit copies all
+// that they read of the step to the device at once and launches them.  All goes
+// through one stream, so that a step submitted while the one before still runs
+// finds what that leaves: pages, the tokens that it samples, free scratch.
 //
 // A step that only decodes, of up to kMaxGraphRows rows, is captured as a CUDA
 // graph the first time its number of rows comes up, rounded up to a bucket;
@@ -89,7 +92,9 @@ class CudaBackend final : public strata::Backend {
     if (collective_ != nullptr) queue_.push_back(args);
   }
 
+  absl::Status Submit() override;
   absl::Status Wait() override;
+  int max_in_flight() const override { return StepResults::kMaxInFlight; }
 
   // Graphs captured so far.
   int num_graphs() const { return static_cast<int>(graphs_.size()); }
@@ -180,7 +185,6 @@ class CudaBackend final : public strata::Backend {
   void LaunchGraph();
   cudaGraphExec_t CaptureGraph();  // null after an error
   void DropGraphs();
-  void FetchSamples();
   // Keeps the first error, for Wait: in `what`, which may be an operation's
   // name.  Returns whether there was none, now and before.
   bool Latch(cudaError_t error, absl::string_view what);
@@ -219,17 +223,7 @@ class CudaBackend final : public strata::Backend {
   DeviceBuffer split_;    // of DecodeAttention: out, lse
   DeviceBuffer arrived_;  // of DecodeAttention, zeros
   DeviceBuffer sample_;   // of Sample
-
-  // What Sample gives: one run of rows after another.
-  struct SampledRows {
-    int64_t first;
-    int count;
-    SampledToken* out;
-  };
-  std::vector<SampledRows> sampled_rows_;
-  int64_t num_sampled_ = 0;
-  DeviceBuffer sampled_;
-  PinnedBuffer sampled_host_;
+  StepResults results_;
 
   // By padded rows and the address of x, which changes places with another.
   absl::flat_hash_map<std::pair<int, const float*>, cudaGraphExec_t> graphs_;

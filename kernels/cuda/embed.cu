@@ -14,7 +14,9 @@ constexpr int kThreads = 128;
 template <DType kType>
 __global__ void __launch_bounds__(kThreads) EmbedKernel(EmbedArgs args) {
   GriddepWait();
-  const int row = blockIdx.x, token = args.tokens[row];
+  const int row = blockIdx.x, sampled = args.sampled[row];
+  const int token =
+      sampled < 0 ? args.tokens[row] : args.results[sampled].token;
   float4* x =
       reinterpret_cast<float4*>(args.x + int64_t{row} * args.table.cols);
   if (token < 0) {

@@ -26,6 +26,9 @@ void CudaBackend::AddLaunch(std::function<cudaError_t()> run) {
 }
 
 void CudaBackend::NeedScratch(DeviceBuffer* buffer, int64_t num_bytes) {
+  if (num_bytes <= buffer->num_bytes()) return;
+  // The step before may still use it.
+  Latch(cudaStreamSynchronize(stream_), "running a step");
   scratch_has_moved_ |= buffer->Grow(num_bytes);
   if (buffer->error() == cudaSuccess) return;
   Latch(buffer->error(),
@@ -38,9 +41,12 @@ void CudaBackend::Lower(const strata::EmbedArgs& args) {
   const DeviceMatrix table = it->second;
   const int rows = Padded(static_cast<int>(args.tokens.size()));
   const int64_t tokens = upload_.Append(args.tokens, rows, -1);
+  const int64_t sampled = upload_.Append(args.sampled, rows, -1);
   AddLaunch([=, this, x = args.x] {
     return cuda::Embed({.table = table,
                         .tokens = upload_.At<int32_t>(tokens),
+                        .sampled = upload_.At<int32_t>(sampled),
+                        .results = results_.device(),
                         .rows = rows,
                         .x = x},
                        stream_);
@@ -206,21 +212,18 @@ void CudaBackend::Lower(const strata::SampleArgs& args) {
   padding.forced_token = 0;
   const int64_t samples_at = upload_.Append(Of(samples), rows, padding);
   NeedScratch(&sample_, SampleScratchBytes(rows, args.vocab));
-  const int64_t first = num_sampled_;
-  sampled_rows_.push_back({.first = first, .count = num_rows, .out = args.out});
-  num_sampled_ += rows;
+  const int64_t first = results_.Append(rows, num_rows, args.out);
   AddLaunch([=, this, logits = args.logits, vocab = args.vocab] {
-    return cuda::Sample(
-        {.logits = logits,
-         .vocab = vocab,
-         .rows = rows,
-         .samples = upload_.At<DeviceSampleRow>(samples_at),
-         .history = upload_.Lists<DeviceTokenCount>(),
-         .bias = upload_.Lists<DeviceTokenBias>(),
-         .tokens = upload_.Lists<int32_t>(),
-         .out = reinterpret_cast<DeviceSampledToken*>(sampled_.data()) + first,
-         .scratch = sample_.data()},
-        stream_);
+    return cuda::Sample({.logits = logits,
+                         .vocab = vocab,
+                         .rows = rows,
+                         .samples = upload_.At<DeviceSampleRow>(samples_at),
+                         .history = upload_.Lists<DeviceTokenCount>(),
+                         .bias = upload_.Lists<DeviceTokenBias>(),
+                         .tokens = upload_.Lists<int32_t>(),
+                         .out = results_.device() + first,
+                         .scratch = sample_.data()},
+                        stream_);
   });
 }
 

@@ -35,6 +35,8 @@ struct DeviceMatrix {
                                 // quantised
 };
 
+struct DeviceSampledToken;
+
 // A step's rows, in device memory at addresses that stay from step to step.
 struct DeviceStep {
   int rows = 0;                            // of the launch; some may be padding
@@ -56,10 +58,13 @@ struct DevicePages {
   int head_dim = 0;     // a multiple of 16, at most 256
 };
 
-// x[r] = row tokens[r] of table, as f32; a negative token gives zeros.
+// x[r] = row tokens[r] of table, as f32; a negative token gives zeros.  Where
+// sampled[r] >= 0, the token is that of results[sampled[r]].
 struct EmbedArgs {
   DeviceMatrix table;
-  const int32_t* tokens = nullptr;  // [rows]
+  const int32_t* tokens = nullptr;              // [rows]
+  const int32_t* sampled = nullptr;             // [rows]
+  const DeviceSampledToken* results = nullptr;  // of the step before
   int rows = 0;
   float* x = nullptr;  // [rows, table.cols]
 };
@@ -235,7 +240,7 @@ struct DeviceSampleRow {
   int32_t num_top;
 };
 struct DeviceSampledToken {
-  int32_t token;
+  int32_t token;  // 0 where not finite
   float logprob;
   int32_t num_top;
   int32_t finite;

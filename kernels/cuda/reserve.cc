@@ -48,13 +48,15 @@ absl::StatusOr<int64_t> CudaBackend::Reserve(const KvLayout& layout) {
     SetPageShape(layout);
     LowerQueue();
     Latch(upload_.Reserve(), "memory for what a step reads");
+    Latch(results_.Reserve(), "memory of the host for tokens");
   }
   queue_.clear();
   launches_.clear();
   if (!error_.ok()) return error_;
-  int64_t num_bytes = activation_bytes_ + upload_.num_bytes();
-  for (const DeviceBuffer* buffer : {&qkv_, &q_, &gate_up_, &product_, &split_,
-                                     &arrived_, &sample_, &sampled_}) {
+  int64_t num_bytes =
+      activation_bytes_ + upload_.num_bytes() + results_.num_bytes();
+  for (const DeviceBuffer* buffer :
+       {&qkv_, &q_, &gate_up_, &product_, &split_, &arrived_, &sample_}) {
     num_bytes += buffer->num_bytes();
   }
   return num_bytes;

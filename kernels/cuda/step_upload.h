@@ -61,26 +61,37 @@ class StepUpload {
   }
 
   // Memory for what has been appended, and for lists of `list_bytes` in all.
+  // REQUIRES: all copies are done.
   cudaError_t Reserve(int64_t list_bytes = 0) {
     has_moved_ = false;
-    const cudaError_t error =
-        Grow(&fixed_part_, static_cast<int64_t>(fixed_.size()));
-    if (error != cudaSuccess) return error;
-    return Grow(&lists_part_,
-                std::max(list_bytes, static_cast<int64_t>(lists_.size())));
+    for (int i = 0; i < 2; ++i) {
+      turn_ = 1 - turn_;
+      const cudaError_t error = Grow(list_bytes);
+      if (error != cudaSuccess) return error;
+    }
+    return cudaSuccess;
   }
 
-  // Starts to copy both parts.  The addresses below hold until the next one
-  // that sets has_moved().
+  // Starts to copy both parts, behind the kernels that read what was copied
+  // before.  The addresses below hold until the next one that sets has_moved().
+  // REQUIRES: the copies of the call before the last one are done.
   cudaError_t Copy(cudaStream_t stream) {
-    if (const cudaError_t error = Reserve(); error != cudaSuccess) return error;
+    has_moved_ = false;
+    turn_ = 1 - turn_;
+    if (std::ssize(fixed_) > fixed_part_.device.num_bytes() ||
+        std::ssize(lists_) > lists_part_.device.num_bytes()) {
+      const cudaError_t error = cudaStreamSynchronize(stream);
+      if (error != cudaSuccess) return error;
+    }
+    if (const cudaError_t error = Grow(0); error != cudaSuccess) return error;
     for (Part* part : {&fixed_part_, &lists_part_}) {
       const std::vector<std::byte>& from =
           part == &fixed_part_ ? fixed_ : lists_;
       if (from.empty()) continue;
-      std::memcpy(part->host.data(), from.data(), from.size());
+      PinnedBuffer& host = part->host[turn_];
+      std::memcpy(host.data(), from.data(), from.size());
       const cudaError_t error =
-          cudaMemcpyAsync(part->device.data(), part->host.data(), from.size(),
+          cudaMemcpyAsync(part->device.data(), host.data(), from.size(),
                           cudaMemcpyHostToDevice, stream);
       if (error != cudaSuccess) return error;
     }
@@ -104,16 +115,24 @@ class StepUpload {
  private:
   struct Part {
     DeviceBuffer device;
-    PinnedBuffer host;
+    PinnedBuffer host[2];  // in turns: the device may still read the other
   };
 
+  // Both parts, on the device and the host memory whose turn it is.
+  cudaError_t Grow(int64_t list_bytes) {
+    const cudaError_t error = Grow(&fixed_part_, std::ssize(fixed_));
+    if (error != cudaSuccess) return error;
+    return Grow(&lists_part_,
+                std::max(list_bytes, int64_t{std::ssize(lists_)}));
+  }
   cudaError_t Grow(Part* part, int64_t num_bytes) {
     if (num_bytes > part->device.num_bytes()) {
       has_moved_ |= part->device.Grow(2 * num_bytes + 4096);
-      part->host.Grow(2 * num_bytes + 4096);
     }
+    PinnedBuffer& host = part->host[turn_];
+    if (num_bytes > host.num_bytes()) host.Grow(2 * num_bytes + 4096);
     return part->device.error() != cudaSuccess ? part->device.error()
-                                               : part->host.error();
+                                               : host.error();
   }
 
   static int64_t Align(std::vector<std::byte>* part) {
@@ -125,6 +144,7 @@ class StepUpload {
   std::vector<std::byte> lists_;
   Part fixed_part_;
   Part lists_part_;
+  int turn_ = 0;
   bool has_moved_ = false;
 };
 

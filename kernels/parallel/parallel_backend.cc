@@ -284,10 +284,16 @@ void ParallelBackend::Sample(const SampleArgs& args) {
   }
 }
 
+absl::Status ParallelBackend::Submit() {
+  in_flight_.push_back(std::exchange(sampled_again_, {}));
+  return RunOnEach([this](int rank) { return ranks_[rank]->Submit(); });
+}
+
 absl::Status ParallelBackend::Wait() {
+  if (in_flight_.empty()) return absl::OkStatus();
   const absl::Status status =
       RunOnEach([this](int rank) { return ranks_[rank]->Wait(); });
-  sampled_again_.clear();
+  in_flight_.pop_front();
   return status;
 }
 

@@ -2,6 +2,7 @@
 #define KERNELS_PARALLEL_PARALLEL_BACKEND_H_
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -79,7 +80,9 @@ class ParallelBackend final : public Backend {
   void Sample(const SampleArgs& args) override;
   void AllReduce(const AllReduceArgs&) override {}  // it is no rank
 
+  absl::Status Submit() override;
   absl::Status Wait() override;
+  int max_in_flight() const override { return ranks_[0]->max_in_flight(); }
 
  private:
   ParallelBackend(int num_ranks, Memory memory)
@@ -107,8 +110,11 @@ class ParallelBackend final : public Backend {
   std::vector<std::unique_ptr<Backend>> ranks_;
   // By the address of rank 0, which stands for all.
   absl::flat_hash_map<const float*, std::vector<float*>> floats_;
-  // What ranks but the first sample, until Wait returns; nobody reads it.
-  std::vector<std::vector<SampledToken>> sampled_again_;
+  // What ranks but the first sample, and nobody reads: of the queued step, and
+  // of those between Submit and Wait.
+  using SampledAgain = std::vector<std::vector<SampledToken>>;
+  SampledAgain sampled_again_;
+  std::deque<SampledAgain> in_flight_;
 };
 
 }  // namespace strata

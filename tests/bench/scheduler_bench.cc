@@ -87,7 +87,7 @@ class Load {
     for (const BatchPlan::Chunk& chunk : plan_.chunks) {
       Sequence* sequence = chunk.sequence;
       if (chunk.num_wanted == 0) continue;
-      sequence->tokens.push_back(1);
+      sequence->Append(1);
       if (sequence->num_generated() < sequence->request.stopping.max_tokens) {
         continue;
       }

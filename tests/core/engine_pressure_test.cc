@@ -86,26 +86,6 @@ TEST(EnginePressureTest, PreemptedRequestsGetWhatTheyGetAlone) {
   EXPECT_GE(num_preemptions, 30);
 }
 
-// What a demoted request gave, as a request gives that planned it.
-void ExpectAsIfPlanned(const TinyEngine& alone, Request request,
-                       CollectingSink& got) {
-  const Usage usage = got.Get(0).end->usage;
-  Request again(alone.Strategy(
-      usage.switches.empty() ? usage.strategy : request.strategy.canonical()));
-  again.kind = request.kind;
-  again.prompt = request.prompt;
-  again.sampling = request.sampling;
-  again.stopping = request.stopping;
-  again.num_top_logprobs = request.num_top_logprobs;
-  for (const SwitchRecord& record : usage.switches) {
-    if (record.after_generated == 0) return;  // perhaps within the prompt
-    again.switches.push_back(
-        {record.after_generated, alone.Strategy(record.strategy), 0});
-  }
-  const auto want = alone.Run(again);
-  EXPECT_EQ(got.Get(0).tokens, want->Get(0).tokens);
-}
-
 TEST(EnginePressureTest, OnlyRequestsWithFloorsAreDemoted) {
   int num_switched = 0, num_started_lower = 0;
   for (uint64_t seed = 0; seed < 8; ++seed) {

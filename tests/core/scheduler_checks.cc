@@ -56,6 +56,10 @@ void SchedulerModel::CheckPlan() {
   ASSERT_LE(scheduler_.num_running(), options_.max_sequences);
   for (const Sequence* sequence : scheduler_.running()) {
     if (seen.contains(sequence)) continue;
+    if (sequence->is_at_end()) {
+      ASSERT_FALSE(in_flight_.empty());  // it waits for what that gives
+      continue;
+    }
     if (sequence->num_pending() == 1 && sequence->num_generated() > 0) {
       ASSERT_EQ(num_rows, options_.max_batched_tokens)
           << "a decoding one waits";
@@ -65,7 +69,7 @@ void SchedulerModel::CheckPlan() {
         1, options_.max_batched_tokens / Scheduler::kOldestPromptShare);
     ASSERT_GT(num_rows + kept, options_.max_batched_tokens);
   }
-  if (plan_.empty()) {
+  if (plan_.empty() && in_flight_.empty()) {
     ASSERT_EQ(scheduler_.num_running(), 0);
     ASSERT_EQ(scheduler_.num_waiting(), 0);
   }
@@ -243,7 +247,7 @@ void SchedulerModel::CheckNobodyCouldBeDemoted() {
   if (!scheduler_.policy().demote_under_pressure) return;
   for (const Sequence* sequence : scheduler_.running()) {
     const auto& floor = sequence->request.floor;
-    if (!floor || sequence->is_replaying()) continue;
+    if (!floor || sequence->is_replaying() || sequence->is_at_end()) continue;
     if (!floor->LeadersSubsetOf(sequence->strategy)) continue;
     if (*floor == sequence->strategy) continue;
     ASSERT_EQ(SavingOf(*Find(sequence)), 0) << "could have been demoted";

@@ -64,7 +64,7 @@ class SchedulerFixture : public ::testing::Test {
         continue;
       }
       if (chunk.num_wanted == 0) continue;
-      sequence->tokens.push_back(1000 + sequence->num_generated());
+      sequence->Append(1000 + sequence->num_generated());
       if (sequence->num_generated() == sequence->request.stopping.max_tokens) {
         scheduler_->Remove(sequence);
       }

@@ -10,9 +10,11 @@ using State = Sequence::State;
 using ::testing::Test;
 
 SchedulerModel::SchedulerModel(const Scheduler::Options& options,
-                               int num_layers, int64_t num_pages)
+                               int num_layers, int64_t num_pages,
+                               bool runs_ahead)
     : options_(options),
       num_layers_(num_layers),
+      runs_ahead_(runs_ahead),
       pool_(num_pages, options.page_tokens),
       scheduler_(options, &pool_),
       cells_(num_pages * options.page_tokens) {}
@@ -58,7 +60,9 @@ void SchedulerModel::Remove(Live* live) {
   ASSERT_EQ(sequence->state, State::kEnded);
   last_tokens_ = sequence->tokens;
   by_sequence_.erase(sequence);
-  std::erase_if(live_, [&](const auto& l) { return l.get() == live; });
+  const auto it = std::ranges::find(live_, live, &std::unique_ptr<Live>::get);
+  ended_.push_back(std::move(*it));
+  live_.erase(it);
   if (releases) ReleaseSamples(request);
 }
 
@@ -153,6 +157,7 @@ void SchedulerModel::SetPolicy(const PressurePolicy& policy) {
 }
 
 void SchedulerModel::Step(absl::Duration elapsed) {
+  if (scheduler_.NeedsTokens()) Deliver();
   now_ += elapsed;
   const std::set<Live*> before = Waiting();
   const bool has_pressure =
@@ -173,19 +178,43 @@ void SchedulerModel::Step(absl::Duration elapsed) {
   CheckPlan();
   CheckPool();
   if (Test::HasFatalFailure()) return;
+  const std::vector<std::vector<uint64_t*>> cells = PlannedCells();
+  Deliver();
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (Find(plan_.chunks[i].sequence) != nullptr) continue;
+    ++seen_["wasted rows"];
+    for (uint64_t* cell : cells[i]) *cell = 0;
+  }
+  for (const SchedulerEvent& event : events_) {
+    if (event.kind != SchedulerEvent::Kind::kSwitched) continue;
+    if (event.cause != SwitchCause::kPlanned) continue;
+    ASSERT_NE(Find(event.sequence), nullptr) << "nothing is run after a switch";
+  }
   WriteRows();
   CheckContents(/*with_planned_rows=*/true);
   if (Test::HasFatalFailure()) return;
   scheduler_.Commit(plan_);
-  for (const BatchPlan::Chunk& chunk : plan_.chunks) Deliver(chunk);
+  in_flight_ = plan_;
+  if (!runs_ahead_) Deliver();
   CheckPool();
   CheckContents(/*with_planned_rows=*/false);
   CheckIndex();
+  std::erase_if(ended_, [this](const auto& ended) {
+    return std::ranges::find(in_flight_.chunks, ended->sequence.get(),
+                             &BatchPlan::Chunk::sequence) ==
+           in_flight_.chunks.end();
+  });
   ++seen_["steps"];
+}
+
+void SchedulerModel::Deliver() {
+  for (const BatchPlan::Chunk& chunk : in_flight_.chunks) Deliver(chunk);
+  in_flight_.Clear();
 }
 
 void SchedulerModel::Deliver(const BatchPlan::Chunk& chunk) {
   Live* const live = Find(chunk.sequence);
+  if (live == nullptr) return;
   Sequence* const sequence = chunk.sequence;
   const Request& request = sequence->request;
   if (request.kind == Request::Kind::kScore) {
@@ -197,10 +226,10 @@ void SchedulerModel::Deliver(const BatchPlan::Chunk& chunk) {
   // unequal trajectories have equal tokens.
   const uint64_t logits =
       request.sampling.seed == 0
-          ? live->trajectory.ContentAt(sequence->num_cached - 1, num_layers_)
-          : sequence->num_cached;
+          ? live->trajectory.ContentAt(sequence->max_cached - 1, num_layers_)
+          : sequence->max_cached;
   const uint64_t sampled = Mix(logits, request.sampling.seed + sequence->index);
-  sequence->tokens.push_back(static_cast<int32_t>(sampled % 40));
+  sequence->Append(static_cast<int32_t>(sampled % 40));
   const bool ends = sampled / 40 % 30 == 0 ||
                     sequence->num_generated() == request.stopping.max_tokens;
   if (sequence->index == 0 && sequence->num_generated() == 1) {
@@ -209,10 +238,25 @@ void SchedulerModel::Deliver(const BatchPlan::Chunk& chunk) {
   if (ends) Remove(live);
 }
 
+// Where the plan's rows are written, by chunk.
+std::vector<std::vector<uint64_t*>> SchedulerModel::PlannedCells() {
+  std::vector<std::vector<uint64_t*>> cells(plan_.chunks.size());
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const Sequence& sequence = *plan_.chunks[i].sequence;
+    for (int row = 0; row < plan_.chunks[i].num_rows; ++row) {
+      for (int slot = 0; slot < sequence.pages.num_slots(); ++slot) {
+        cells[i].push_back(&CellAt(sequence, sequence.num_cached + row, slot));
+      }
+    }
+  }
+  return cells;
+}
+
 void SchedulerModel::WriteRows() {
   for (const BatchPlan::Chunk& chunk : plan_.chunks) {
     const Sequence& sequence = *chunk.sequence;
     Live* const live = Find(&sequence);
+    if (live == nullptr) continue;
     const int end = sequence.num_cached + chunk.num_rows;
     live->trajectory.Extend(sequence.tokens, end);
     for (int layer = 0; layer < num_layers_; ++layer) {
@@ -251,6 +295,7 @@ void SchedulerModel::Follow(const Live* switched,
         ++seen_["demotions"];
         ASSERT_TRUE(scheduler_.policy().demote_under_pressure);
         ASSERT_TRUE(event.sequence->request.floor.has_value());
+        ASSERT_LT(event.position, event.sequence->request.MaxPositions());
         to = &*event.sequence->request.floor;
       } else {
         ++seen_["client switches"];

@@ -29,8 +29,10 @@ class SchedulerModel {
     bool has_lost_pages = false;  // to a pre-emption or restart
   };
 
+  // runs_ahead: the tokens of a step are known only after the next one was
+  // planned, as where a device runs it meanwhile.
   SchedulerModel(const Scheduler::Options& options, int num_layers,
-                 int64_t num_pages);
+                 int64_t num_pages, bool runs_ahead);
 
   // Whether Add may be called.
   bool Fits(const Request& request) const;
@@ -44,6 +46,9 @@ class SchedulerModel {
   void SetPolicy(const PressurePolicy& policy);
   // One step, `elapsed` later.  Sequences at their end are removed.
   void Step(absl::Duration elapsed);
+  // The tokens of the latest step are known now.  To be called before Switch
+  // and Restart.
+  void Deliver();
   // When nothing lives any more: the pool is idle, and evicts all that it
   // keeps.
   void CheckIdle();
@@ -61,6 +66,7 @@ class SchedulerModel {
   uint64_t SpaceOf(const Request& request);
   void ReleaseSamples(const Request& request);
   void Deliver(const BatchPlan::Chunk& chunk);
+  std::vector<std::vector<uint64_t*>> PlannedCells();
   void WriteRows();
 
   // Brings the trajectories to what the scheduler says that it did.
@@ -91,12 +97,15 @@ class SchedulerModel {
 
   const Scheduler::Options options_;
   const int num_layers_;
+  const bool runs_ahead_;
   KvPool pool_;
   Scheduler scheduler_;
   BatchPlan plan_;
+  BatchPlan in_flight_;  // its tokens are not known yet
   absl::Time now_ = absl::FromUnixSeconds(1000);
   std::vector<std::unique_ptr<Request>> requests_;
   std::vector<std::unique_ptr<Live>> live_;
+  std::vector<std::unique_ptr<Live>> ended_;  // a plan may point to them
   std::unordered_map<const Sequence*, Live*> by_sequence_;
   std::map<std::string, uint64_t> spaces_;
   std::vector<uint64_t> cells_;         // [page, position in the page]

@@ -171,17 +171,16 @@ TEST_F(SequenceOutputTest, PrecedenceWithinOneToken) {
 TEST_F(SequenceOutputTest, MinTokensBanEndTokens) {
   request_.stopping.min_tokens = 2;
   request_.stopping.stop_tokens = {kEos, kStopWord};
-  SequenceOutput output = NewOutput();
+  const SequenceOutput output = NewOutput();
   const Ids want = {kStopWord, kEos, kEot};
   for (int i = 0; i < 2; ++i) {
-    const auto banned = output.banned();
+    const auto banned = output.BannedAfter(i);
     EXPECT_EQ(Ids(banned.begin(), banned.end()), want);
-    output.Append(kA);
   }
-  EXPECT_TRUE(output.banned().empty());
+  EXPECT_TRUE(output.BannedAfter(2).empty());
   request_.stopping.ignore_eos = true;
   request_.stopping.stop_tokens.clear();
-  EXPECT_TRUE(NewOutput().banned().empty());
+  EXPECT_TRUE(NewOutput().BannedAfter(0).empty());
 }
 
 TEST_F(SequenceOutputTest, StopStringsWithinMinTokensPass) {

@@ -85,14 +85,19 @@ class FaultyBackend final : public Backend {
     backend_->AllReduce(args);
   }
 
-  absl::Status Wait() override {
+  absl::Status Submit() override {
     if (is_step_ && faults_.on_step) {
       error_.Update(faults_.on_step(++num_steps_));
     }
     is_step_ = false;
+    const absl::Status status = backend_->Submit();
+    return error_.ok() ? status : error_;
+  }
+  absl::Status Wait() override {
     const absl::Status status = backend_->Wait();
     return error_.ok() ? status : error_;
   }
+  int max_in_flight() const override { return backend_->max_in_flight(); }
 
  private:
   const std::unique_ptr<Backend> backend_;

@@ -70,6 +70,27 @@ inline void ExpectSame(CollectingSink& got, CollectingSink& want) {
   EXPECT_FALSE(got.called_after_end());
 }
 
+// What a request gave that was switched or demoted, as one gives that planned
+// it.
+inline void ExpectAsIfPlanned(const TinyEngine& alone, const Request& request,
+                              CollectingSink& got) {
+  const Usage usage = got.Get(0).end->usage;
+  Request again(alone.Strategy(
+      usage.switches.empty() ? usage.strategy : request.strategy.canonical()));
+  again.kind = request.kind;
+  again.prompt = request.prompt;
+  again.sampling = request.sampling;
+  again.stopping = request.stopping;
+  again.num_top_logprobs = request.num_top_logprobs;
+  for (const SwitchRecord& record : usage.switches) {
+    if (record.after_generated == 0) return;  // perhaps within the prompt
+    again.switches.push_back(
+        {record.after_generated, alone.Strategy(record.strategy), 0});
+  }
+  const auto want = alone.Run(again);
+  EXPECT_EQ(got.Get(0).tokens, want->Get(0).tokens);
+}
+
 // The state after all that was done so far.
 inline LoadReport LatestLoad(Engine& engine) {
   for (int i = 0; i < 2; ++i) {  // the first call's step has been reported then

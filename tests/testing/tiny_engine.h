@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <prometheus/registry.h>
 
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "core/transformer.h"
 #include "kernels/cpu/cpu_ranks.h"
 #include "monitoring/metrics.h"
+#include "tests/testing/async_cpu_backend.h"
 #include "tests/testing/collecting_sink.h"
 
 namespace strata {
@@ -40,8 +42,11 @@ struct TinyEngine {
     int max_queued_requests = 1000;
     bool optimistic = false;
     bool has_text = false;  // deltas have text: the model has a tokenizer
-    // The CPU's, of `threads`, `num_ranks` and `exact_f32`, where there is
-    // none.
+    // null: the model's where has_text, else none.
+    std::function<std::unique_ptr<const Tokenizer>()> make_tokenizer = nullptr;
+    // null: the CPU's, of `threads`, `num_ranks` and `exact_f32`; with
+    // STRATA_TEST_BACKEND=async in the environment, as a device that computes
+    // by itself.
     std::function<std::unique_ptr<Backend>()> make_backend = nullptr;
   };
 
@@ -58,14 +63,18 @@ struct TinyEngine {
       EXPECT_TRUE(applied.ok()) << applied.status();
     }
     const ModelConfig& config = checkpoint->config;
+    const cpu::CpuOptions cpu = {.num_threads = options.threads,
+                                 .exact_f32 = options.exact_f32};
+    const char* const kind = std::getenv("STRATA_TEST_BACKEND");
     if (options.make_backend) {
       backend = options.make_backend();
+    } else if (kind != nullptr && kind == std::string("async")) {
+      backend = std::make_unique<AsyncCpuBackend>(cpu);
     } else {
       EXPECT_TRUE(CheckSplit(*checkpoint, options.num_ranks).ok());
-      backend = cpu::MakeCpuRanks(
-          {.num_threads = options.threads, .exact_f32 = options.exact_f32},
-          options.num_ranks);
+      backend = cpu::MakeCpuRanks(cpu, options.num_ranks);
     }
+    if (options.make_tokenizer) tokenizer = options.make_tokenizer();
     const KvLayout layout = {.num_pages = options.num_pages,
                              .page_tokens = options.page_tokens,
                              .kv_heads = config.num_kv_heads,

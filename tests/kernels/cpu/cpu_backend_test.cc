@@ -133,6 +133,7 @@ class TinyModel {
                    .norm = norm,
                    .w = head_.get(),
                    .logits = logits});
+    EXPECT_TRUE(backend_.Submit().ok());
     EXPECT_TRUE(backend_.Wait().ok());
     const std::vector<float> result(logits, logits + kVocab);
     SampleRow sample_row;
@@ -142,6 +143,7 @@ class TinyModel {
                      .vocab = kVocab,
                      .rows = {&sample_row, 1},
                      .out = &token});
+    EXPECT_TRUE(backend_.Submit().ok());
     EXPECT_TRUE(backend_.Wait().ok());
     EXPECT_TRUE(token.finite);
     *sampled = token.token;
@@ -230,8 +232,9 @@ TEST(CpuBackendTest, ConvertsFloats) {
   for (int i = 0; i < 33; ++i) ASSERT_EQ(zeros[i], 0.0f);
 }
 
-TEST(CpuBackendTest, WaitWithNothingQueuedIsOk) {
+TEST(CpuBackendTest, NothingQueuedIsOk) {
   CpuBackend backend({.num_threads = 2});
+  EXPECT_TRUE(backend.Submit().ok());
   EXPECT_TRUE(backend.Wait().ok());
 }
 

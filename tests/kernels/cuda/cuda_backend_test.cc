@@ -182,6 +182,7 @@ TEST_F(CudaBackendTest, FollowersHaveNoKeysAndValuesComputed) {
   for (const int num_kv : {kRows, 30, 0}) {
     qkv.kv_rows = largest.rows().last(num_kv);
     (*backend)->Qkv(qkv);
+    EXPECT_TRUE((*backend)->Submit().ok());
     const absl::Status status = (*backend)->Wait();
     EXPECT_TRUE(status.ok()) << status;
   }
@@ -231,6 +232,7 @@ TEST_F(CudaBackendTest, GateAndUpMayBeOfDifferentTypes) {
          .gate = packed_gate.get(),
          .up = packed_up.get(),
          .y = y});
+    ASSERT_TRUE(backend->Submit().ok());
     ASSERT_TRUE(backend->Wait().ok());
     std::vector<float> got, want;
     for (int i = 0; i < rows * kHidden; ++i) {

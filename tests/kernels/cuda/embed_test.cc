@@ -21,20 +21,32 @@ TEST(EmbedTest, CopiesTheRowsOfTokens) {
       if (type != DType::kBF16 && cols % 32 != 0) continue;
       SCOPED_TRACE(::testing::Message() << DTypeName(type) << ' ' << cols);
       const DeviceWeights table(type, kVocab, cols, random);
-      const std::vector<int32_t> tokens = {6, 0, -1, 6, 3};
+      // Of rows 1 and 4, the token was sampled by the step before.
+      const std::vector<int32_t> tokens = {6, 5, -1, 6, -1};
+      const std::vector<int32_t> sampled = {-1, 2, -1, -1, 0};
+      std::vector<DeviceSampledToken> results(3);
+      results[2].token = 0;
+      results[0].token = 3;
       std::vector<float> want;
-      for (const int token : tokens) {
+      for (const int token : {6, 0, -1, 6, 3}) {
         for (int c = 0; c < cols; ++c) {
           want.push_back(token < 0 ? 0.0f : table.At(token, c));
         }
       }
       const DeviceArray<int32_t> device_tokens(tokens);
+      const DeviceArray<int32_t> device_sampled(sampled);
+      const DeviceArray<DeviceSampledToken> device_results(results);
       ForEachSchedule(4, [&] {
         const DeviceArray<float> x(want.size());
         x.FillWithNan();
-        ASSERT_EQ(
-            Embed({table.matrix(), device_tokens.get(), 5, x.get()}, nullptr),
-            cudaSuccess);
+        ASSERT_EQ(Embed({.table = table.matrix(),
+                         .tokens = device_tokens.get(),
+                         .sampled = device_sampled.get(),
+                         .results = device_results.get(),
+                         .rows = 5,
+                         .x = x.get()},
+                        nullptr),
+                  cudaSuccess);
         EXPECT_EQ(x.ToHost(), want);
       });
     }
@@ -43,8 +55,7 @@ TEST(EmbedTest, CopiesTheRowsOfTokens) {
 
 TEST(EmbedTest, OtherTypesAreRefused) {
   const DeviceMatrix table = {.type = DType::kF32, .rows = 1, .cols = 32};
-  EXPECT_EQ(Embed({table, nullptr, 1, nullptr}, nullptr),
-            cudaErrorInvalidValue);
+  EXPECT_EQ(Embed({.table = table, .rows = 1}, nullptr), cudaErrorInvalidValue);
 }
 
 TEST(EmbedTest, NoRowsIsNoLaunch) {

@@ -2,6 +2,7 @@
 // the CPU through the simulator, or on a GPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -16,6 +17,10 @@
 #include "tests/testing/golden.h"
 #include "tests/testing/tiny_engine.h"
 
+#ifdef CUDA_ON_CPU
+#include "tests/testing/cuda_on_cpu/stream.h"
+#endif
+
 namespace strata {
 namespace {
 
@@ -28,6 +33,11 @@ constexpr double kMargin = 0.5;
 
 class GoldenCudaTest : public testing::TestWithParam<const char*> {
  protected:
+#ifdef CUDA_ON_CPU
+  GoldenCudaTest() { cuda_on_cpu::SetLate(true); }
+  ~GoldenCudaTest() override { cuda_on_cpu::SetLate(false); }
+#endif
+
   TinyEngine MakeCuda(TinyEngine::Options options = {}) {
     if (options.model.find('/') == std::string::npos) {
       options.model = GetParam();
@@ -139,6 +149,30 @@ TEST_P(GoldenCudaTest, OneGraphServesEveryMix) {
     SCOPED_TRACE(specs[i]);
     ASSERT_TRUE(sinks[i]->Wait().ok());
     EXPECT_EQ(sinks[i]->Get(0).tokens, wants[i]);
+  }
+}
+
+// The host learns of a stop when the next step is already launched: its row is
+// wasted, its pages go to those that wait.
+TEST_P(GoldenCudaTest, StopsEndARequestOneStepAhead) {
+  const Golden golden(GetParam());
+  const TinyEngine tiny = MakeCuda({.max_sequences = 2});
+  std::vector<std::vector<int32_t>> wants;
+  std::vector<std::shared_ptr<CollectingSink>> sinks;
+  for (const auto& [spec, plan] : golden.json["plans"].items()) {
+    if (plan["min_margin"].get<double>() < kMargin) continue;
+    auto want = plan["greedy"].get<std::vector<int32_t>>();
+    Request request = tiny.Greedy(golden.prompt(), spec, want.size());
+    request.stopping.stop_tokens = {want[want.size() / 2]};
+    want.erase(std::ranges::find(want, want[want.size() / 2]) + 1, want.end());
+    wants.push_back(want);
+    sinks.push_back(std::make_shared<CollectingSink>());
+    tiny.engine->Submit(request, sinks.back());
+  }
+  for (size_t i = 0; i < sinks.size(); ++i) {
+    ASSERT_TRUE(sinks[i]->Wait().ok());
+    EXPECT_EQ(sinks[i]->Get(0).tokens, wants[i]);
+    EXPECT_EQ(sinks[i]->Get(0).end->reason, FinishReason::kStop);
   }
 }
 

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/testing/cuda_on_cpu/stream.h"
+
 // A graph is the launches, and its executable a copy of them.
 struct CUgraph_st {
   std::vector<std::function<cudaError_t()>> launches;
@@ -45,10 +47,15 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t) {
-  for (const auto& launch : executable->launches) {
-    if (const cudaError_t error = launch(); error != cudaSuccess) return error;
-  }
-  return cudaSuccess;
+  // One that is destroyed before it has run runs even so.
+  return cuda_on_cpu::Enqueue([launches = executable->launches] {
+    for (const auto& launch : launches) {
+      if (const cudaError_t error = launch(); error != cudaSuccess) {
+        return error;
+      }
+    }
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
