@@ -57,6 +57,7 @@ class AsyncCpuBackend final : public Backend {
   void Gather(const GatherArgs& args) override { queue_.push_back(args); }
   void Head(const HeadArgs& args) override { queue_.push_back(args); }
   void Sample(const SampleArgs& args) override { queue_.push_back(args); }
+  void AllReduce(const AllReduceArgs&) override {}  // it is no rank
 
   absl::Status Submit() override;
   absl::Status Wait() override;
