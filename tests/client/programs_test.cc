@@ -26,7 +26,7 @@ struct Outcome {
   std::string text;  // of both outputs
 };
 
-Outcome Run(const std::string& command) {
+Outcome Shell(const std::string& command) {
   Outcome outcome;
   FILE* pipe = popen((command + " 2>&1").c_str(), "r");
   if (pipe == nullptr) return outcome;
@@ -45,7 +45,7 @@ std::string Program(const std::string& name, const FakeInference& server) {
 
 TEST(ProgramsTest, HelpIsNoFailure) {
   for (const std::string name : kPrograms) {
-    const Outcome help = Run(absl::StrCat("client/strata_", name, " --help"));
+    const Outcome help = Shell(absl::StrCat("client/strata_", name, " --help"));
     EXPECT_EQ(help.status, 0);
     EXPECT_THAT(help.text, AllOf(HasSubstr("./strata " + name),
                                  HasSubstr("\n  --address=127.0.0.1:8001\n")));
@@ -58,7 +58,7 @@ TEST(ProgramsTest, WrongCommandLinesEndWith2AndOneLine) {
     for (const char* words :
          {"", "a b --no_such_flag", "policy --api_key_file=/none",
           "policy --address"}) {
-      const Outcome wrong = Run(Program(name, server) + words);
+      const Outcome wrong = Shell(Program(name, server) + words);
       EXPECT_EQ(wrong.status, 2) << name << " " << words;
       EXPECT_THAT(wrong.text, StartsWith("strata " + name + ": "));
       EXPECT_EQ(std::ranges::count(wrong.text, '\n'), 1) << wrong.text;
@@ -66,7 +66,7 @@ TEST(ProgramsTest, WrongCommandLinesEndWith2AndOneLine) {
   }
   for (const char* words : {"a --chat --raw", "a --top_k=-1", "a --stop='\\q'",
                             "a --switch=5", "a --max_tokens=many"}) {
-    EXPECT_EQ(Run(Program("generate", server) + words).status, 2) << words;
+    EXPECT_EQ(Shell(Program("generate", server) + words).status, 2) << words;
   }
   EXPECT_TRUE(server.requests().empty());
 }
@@ -75,7 +75,7 @@ TEST(ProgramsTest, WhatTheServerRefusesEndsWith1) {
   FakeInference server;
   server.refuse_every = 1;
   for (const char* name : {"generate", "compare"}) {
-    const Outcome refused = Run(Program(name, server) + "hi");
+    const Outcome refused = Shell(Program(name, server) + "hi");
     EXPECT_EQ(refused.status, 1);
     EXPECT_THAT(refused.text, EndsWith("RESOURCE_EXHAUSTED: queue full\n"));
   }
@@ -84,10 +84,10 @@ TEST(ProgramsTest, WhatTheServerRefusesEndsWith1) {
 TEST(ProgramsTest, FlagsBecomeTheRequest) {
   FakeInference server;
   const Outcome done =
-      Run(Program("generate", server) +
-          "hi --raw --max_tokens=2 --priority=-3 --num_sequences=4 "
-          "--min_tokens=1 --ignore_eos --presence_penalty=0.5 "
-          "--frequency_penalty=-0.5 --switch='1:every=2' --stop='a\\n'");
+      Shell(Program("generate", server) +
+            "hi --raw --max_tokens=2 --priority=-3 --num_sequences=4 "
+            "--min_tokens=1 --ignore_eos --presence_penalty=0.5 "
+            "--frequency_penalty=-0.5 --switch='1:every=2' --stop='a\\n'");
   EXPECT_EQ(done.status, 0) << done.text;
   EXPECT_THAT(done.text, StartsWith("t0 t1 \n"));
   const v1::GenerateRequest request = server.requests().at(0);
@@ -106,13 +106,13 @@ TEST(ProgramsTest, CtrlCEndsTheCallInOrder) {
   FakeInference server;
   server.pause_ms = 5;
   const std::string interrupted = "timeout --preserve-status -s INT 1 ";
-  const Outcome generate =
-      Run(interrupted + Program("generate", server) + "hi --max_tokens=100000");
+  const Outcome generate = Shell(interrupted + Program("generate", server) +
+                                 "hi --max_tokens=100000");
   EXPECT_EQ(generate.status, 130);
   EXPECT_THAT(generate.text,
               AllOf(StartsWith("t0 t1 "), HasSubstr("\ncancelled after ")));
-  const Outcome compare =
-      Run(interrupted + Program("compare", server) + "hi --max_tokens=100000");
+  const Outcome compare = Shell(interrupted + Program("compare", server) +
+                                "hi --max_tokens=100000");
   EXPECT_EQ(compare.status, 130);
   EXPECT_THAT(compare.text, HasSubstr("strata compare: under 'full': CANCEL"));
 }
