@@ -53,6 +53,11 @@ std::string Cell(const StrategyPlan& row, int batch) {
   return "-";
 }
 
+std::string Rate(double value) {
+  return value < 1e4 ? absl::StrFormat("%.4g", value)
+                     : absl::StrFormat("%.0f", value);
+}
+
 std::string Head(const PlannedModel& model, const PlanRequest& request,
                  const CapacityPlan& plan) {
   const ModelConfig& c = model.checkpoint.config;
@@ -64,9 +69,9 @@ std::string Head(const PlannedModel& model, const PlanRequest& request,
       c.num_kv_heads, c.head_dim, NumParameters(model) / 1e9,
       model.checkpoint.weight_format, GB(model.checkpoint.weight_bytes));
   absl::StrAppendFormat(
-      &text, "device   %s: reads %.4g GB/s, computes %.4g TFLOP/s\n",
-      hardware.description, hardware.read_bytes_per_second / 1e9,
-      hardware.flops_per_second / 1e12);
+      &text, "device   %s: reads %s GB/s, computes %s TFLOP/s\n",
+      hardware.description, Rate(hardware.read_bytes_per_second / 1e9),
+      Rate(hardware.flops_per_second / 1e12));
   absl::StrAppendFormat(
       &text, "memory   %s = weights %s + workspace %s + KV cache %s\n",
       GB(request.memory_bytes), FormatBytes(plan.weight_bytes),

@@ -290,10 +290,10 @@ absl::Status ParallelBackend::Submit() {
 }
 
 absl::Status ParallelBackend::Wait() {
-  if (in_flight_.empty()) return absl::OkStatus();
+  // Ranks have errors of their own even where nothing is in flight.
   const absl::Status status =
       RunOnEach([this](int rank) { return ranks_[rank]->Wait(); });
-  in_flight_.pop_front();
+  if (!in_flight_.empty()) in_flight_.pop_front();
   return status;
 }
 
