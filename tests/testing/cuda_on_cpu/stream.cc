@@ -31,14 +31,16 @@ class Stream {
   }
 
   cudaError_t Enqueue(std::function<cudaError_t()> work) {
-    std::lock_guard lock(mu_);
-    ++num_enqueued_;
-    if (late_) {
-      waiting_.push_back(std::move(work));
-      return cudaSuccess;
+    {
+      std::lock_guard lock(mu_);
+      ++num_enqueued_;
+      if (late_) {
+        waiting_.push_back(std::move(work));
+        return cudaSuccess;
+      }
+      ++num_run_;
     }
-    ++num_run_;
-    return work();
+    return work();  // which may wait for that of another thread
   }
 
   // Runs the first `count` that were ever enqueued, as far as they wait.
@@ -60,7 +62,7 @@ class Stream {
   }
 
  private:
-  std::mutex mu_;  // held by the work that runs
+  std::mutex mu_;  // held by late work that runs
   bool late_ = false;
   std::deque<std::function<cudaError_t()>> waiting_;
   int64_t num_enqueued_ = 0;

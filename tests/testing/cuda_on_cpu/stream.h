@@ -5,7 +5,8 @@
 
 #include <functional>
 
-// The stream, of which there is one.
+// The stream, of which there is one.  What runs at once may be enqueued by
+// several threads, the ranks of a ParallelBackend; late work by one.
 namespace cuda_on_cpu {
 
 // While `late`, what is enqueued runs as late as CUDA may run it: when the host
