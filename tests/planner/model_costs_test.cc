@@ -9,62 +9,33 @@
 #include "core/transformer.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "planner/planned_model.h"
+#include "tests/testing/forwarding_backend.h"
 
 namespace strata {
 namespace {
 
-// The CPU backend, with the bytes that it is asked for; it runs nothing.
-class CountingBackend final : public Backend {
+// The CPU backend, with the bytes that it is asked for.
+class CountingBackend final : public ForwardingBackend {
  public:
-  std::string name() const override { return cpu_.name(); }
-  std::string device() const override { return cpu_.device(); }
-  std::string kv_format() const override { return cpu_.kv_format(); }
+  CountingBackend()
+      : ForwardingBackend(
+            std::make_unique<cpu::CpuBackend>(cpu::CpuOptions{})) {}
 
-  absl::StatusOr<int64_t> FreeBytes() const override {
-    return cpu_.FreeBytes();
-  }
-  absl::StatusOr<int64_t> PackedBytes(const WeightView& view) const override {
-    return cpu_.PackedBytes(view);
-  }
   std::unique_ptr<Matrix> Pack(const WeightView& view) override {
-    auto matrix = cpu_.Pack(view);
+    auto matrix = ForwardingBackend::Pack(view);
     num_bytes += matrix->num_bytes();
     return matrix;
   }
   float* NewFloats(int64_t count) override {
     num_bytes += 4 * count;
-    return cpu_.NewFloats(count);
+    return ForwardingBackend::NewFloats(count);
   }
   float* NewFloats(const WeightView& view) override {
     num_bytes += 4 * view.rows * view.cols;
-    return cpu_.NewFloats(view);
+    return ForwardingBackend::NewFloats(view);
   }
-
-  absl::StatusOr<int64_t> Reserve(const KvLayout& layout) override {
-    return cpu_.Reserve(layout);
-  }
-  int64_t PageBytes(const KvLayout& layout) const override {
-    return cpu_.PageBytes(layout);
-  }
-  absl::Status CreateKvPages(const KvLayout&) override {
-    return absl::OkStatus();
-  }
-  void Embed(const EmbedArgs&) override {}
-  void Qkv(const QkvArgs&) override {}
-  void Attention(const AttentionArgs&) override {}
-  void Linear(const LinearArgs&) override {}
-  void GatedMlp(const GatedMlpArgs&) override {}
-  void Gather(const GatherArgs&) override {}
-  void Head(const HeadArgs&) override {}
-  void Sample(const SampleArgs&) override {}
-  void AllReduce(const AllReduceArgs&) override {}
-  absl::Status Submit() override { return absl::OkStatus(); }
-  absl::Status Wait() override { return absl::OkStatus(); }
 
   int64_t num_bytes = 0;
-
- private:
-  cpu::CpuBackend cpu_{cpu::CpuOptions{}};
 };
 
 class GoldenModelTest : public ::testing::TestWithParam<const char*> {};

@@ -14,7 +14,7 @@ namespace strata {
 namespace {
 
 struct Queue {
-  cpu::CpuBackend* cpu;
+  Backend* cpu;
   void operator()(const EmbedArgs& args) const { cpu->Embed(args); }
   void operator()(const QkvArgs& args) const { cpu->Qkv(args); }
   void operator()(const AttentionArgs& args) const { cpu->Attention(args); }
@@ -73,7 +73,7 @@ class AsyncCpuBackend::Job {
   }
 
   // `before`: what the step before sampled.
-  void Run(cpu::CpuBackend* cpu, const std::vector<SampledToken>& before) {
+  void Run(Backend* cpu, const std::vector<SampledToken>& before) {
     sampled_.resize(num_sampled_);
     SampledToken* out = sampled_.data();
     for (Operation& operation : operations_) {
@@ -157,7 +157,8 @@ class AsyncCpuBackend::Job {
 };
 
 AsyncCpuBackend::AsyncCpuBackend(const cpu::CpuOptions& options)
-    : cpu_(options), thread_([this] { RunJobs(); }) {}
+    : ForwardingBackend(std::make_unique<cpu::CpuBackend>(options)),
+      thread_([this] { RunJobs(); }) {}
 
 AsyncCpuBackend::~AsyncCpuBackend() {
   {
@@ -169,14 +170,16 @@ AsyncCpuBackend::~AsyncCpuBackend() {
 }
 
 absl::StatusOr<int64_t> AsyncCpuBackend::Reserve(const KvLayout& layout) {
-  for (const Operation& operation : queue_) std::visit(Queue{&cpu_}, operation);
+  for (const Operation& operation : queue_) {
+    std::visit(Queue{&backend()}, operation);
+  }
   queue_.clear();
-  return cpu_.Reserve(layout);
+  return ForwardingBackend::Reserve(layout);
 }
 
 absl::Status AsyncCpuBackend::CreateKvPages(const KvLayout& layout) {
   page_tokens_ = layout.page_tokens;
-  return cpu_.CreateKvPages(layout);
+  return ForwardingBackend::CreateKvPages(layout);
 }
 
 absl::Status AsyncCpuBackend::Submit() {
@@ -221,7 +224,7 @@ void AsyncCpuBackend::RunJobs() {
     }
     // Now the device is late, now the host.
     if (random() % 4 == 0) absl::SleepFor(absl::Microseconds(random() % 300));
-    job->Run(&cpu_, before);
+    job->Run(&backend(), before);
     before = job->sampled();
     std::lock_guard lock(mu_);
     ++num_done_;

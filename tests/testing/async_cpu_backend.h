@@ -13,40 +13,22 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "tests/testing/forwarding_backend.h"
 
 namespace strata {
 
 // The CPU backend as a device that computes by itself: on a thread of its own,
 // so that a step may be submitted while another runs.  It keeps copies of all
 // that Args point to, and reads nothing else after Submit.
-class AsyncCpuBackend final : public Backend {
+class AsyncCpuBackend final : public ForwardingBackend {
  public:
   explicit AsyncCpuBackend(const cpu::CpuOptions& options);
   ~AsyncCpuBackend() override;
 
   std::string name() const override { return "async"; }
-  std::string device() const override { return cpu_.device(); }
-  std::string kv_format() const override { return cpu_.kv_format(); }
 
-  absl::StatusOr<int64_t> FreeBytes() const override {
-    return cpu_.FreeBytes();
-  }
-  absl::StatusOr<int64_t> PackedBytes(const WeightView& view) const override {
-    return cpu_.PackedBytes(view);
-  }
-  std::unique_ptr<Matrix> Pack(const WeightView& view) override {
-    return cpu_.Pack(view);
-  }
-  float* NewFloats(int64_t count) override { return cpu_.NewFloats(count); }
-  float* NewFloats(const WeightView& view) override {
-    return cpu_.NewFloats(view);
-  }
   absl::StatusOr<int64_t> Reserve(const KvLayout& layout) override;
-  int64_t PageBytes(const KvLayout& layout) const override {
-    return cpu_.PageBytes(layout);
-  }
   absl::Status CreateKvPages(const KvLayout& layout) override;
 
   void Embed(const EmbedArgs& args) override { queue_.push_back(args); }
@@ -75,7 +57,6 @@ class AsyncCpuBackend final : public Backend {
 
   void RunJobs();
 
-  cpu::CpuBackend cpu_;
   int page_tokens_ = 0;
   std::vector<Operation> queue_;
   std::atomic<int64_t> num_rows_ = 0;

@@ -5,12 +5,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/backend.h"
+#include "tests/testing/forwarding_backend.h"
 
 namespace strata {
 
@@ -26,63 +26,35 @@ struct Faults {
   absl::Status creating_pages = {};
 };
 
-// Another backend, with faults.  Owns it.
-class FaultyBackend final : public Backend {
+// Another backend, with faults.
+class FaultyBackend final : public ForwardingBackend {
  public:
   FaultyBackend(std::unique_ptr<Backend> backend, Faults faults)
-      : backend_(std::move(backend)), faults_(std::move(faults)) {}
-
-  std::string name() const override { return backend_->name(); }
-  std::string device() const override { return backend_->device(); }
-  std::string kv_format() const override { return backend_->kv_format(); }
+      : ForwardingBackend(std::move(backend)), faults_(std::move(faults)) {}
 
   absl::StatusOr<int64_t> FreeBytes() const override {
     if (faults_.free_bytes.has_value()) return *faults_.free_bytes;
-    return backend_->FreeBytes();
-  }
-  absl::StatusOr<int64_t> PackedBytes(const WeightView& view) const override {
-    return backend_->PackedBytes(view);
+    return ForwardingBackend::FreeBytes();
   }
   std::unique_ptr<Matrix> Pack(const WeightView& view) override {
     error_.Update(faults_.packing);
-    return backend_->Pack(view);
-  }
-  float* NewFloats(int64_t count) override {
-    return backend_->NewFloats(count);
-  }
-  float* NewFloats(const WeightView& view) override {
-    return backend_->NewFloats(view);
+    return ForwardingBackend::Pack(view);
   }
 
   absl::StatusOr<int64_t> Reserve(const KvLayout& layout) override {
     is_step_ = false;
-    const absl::StatusOr<int64_t> reserved = backend_->Reserve(layout);
+    const absl::StatusOr<int64_t> reserved = ForwardingBackend::Reserve(layout);
     if (!faults_.reserving.ok()) return faults_.reserving;
     return reserved;
   }
-  int64_t PageBytes(const KvLayout& layout) const override {
-    return backend_->PageBytes(layout);
-  }
   absl::Status CreateKvPages(const KvLayout& layout) override {
-    const absl::Status status = backend_->CreateKvPages(layout);
+    const absl::Status status = ForwardingBackend::CreateKvPages(layout);
     return faults_.creating_pages.ok() ? status : faults_.creating_pages;
   }
 
   void Embed(const EmbedArgs& args) override {
     is_step_ = true;
-    backend_->Embed(args);
-  }
-  void Qkv(const QkvArgs& args) override { backend_->Qkv(args); }
-  void Attention(const AttentionArgs& args) override {
-    backend_->Attention(args);
-  }
-  void Linear(const LinearArgs& args) override { backend_->Linear(args); }
-  void GatedMlp(const GatedMlpArgs& args) override { backend_->GatedMlp(args); }
-  void Gather(const GatherArgs& args) override { backend_->Gather(args); }
-  void Head(const HeadArgs& args) override { backend_->Head(args); }
-  void Sample(const SampleArgs& args) override { backend_->Sample(args); }
-  void AllReduce(const AllReduceArgs& args) override {
-    backend_->AllReduce(args);
+    ForwardingBackend::Embed(args);
   }
 
   absl::Status Submit() override {
@@ -90,17 +62,15 @@ class FaultyBackend final : public Backend {
       error_.Update(faults_.on_step(++num_steps_));
     }
     is_step_ = false;
-    const absl::Status status = backend_->Submit();
+    const absl::Status status = ForwardingBackend::Submit();
     return error_.ok() ? status : error_;
   }
   absl::Status Wait() override {
-    const absl::Status status = backend_->Wait();
+    const absl::Status status = ForwardingBackend::Wait();
     return error_.ok() ? status : error_;
   }
-  int max_in_flight() const override { return backend_->max_in_flight(); }
 
  private:
-  const std::unique_ptr<Backend> backend_;
   const Faults faults_;
   absl::Status error_;    // permanent
   bool is_step_ = false;  // one is queued
