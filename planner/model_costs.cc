@@ -1,8 +1,8 @@
 #include "planner/model_costs.h"
 
-#include <algorithm>
 #include <initializer_list>
 
+#include "core/transformer.h"
 #include "kernels/cpu/packed_matrix.h"
 #include "kernels/cuda/pack.h"
 
@@ -10,13 +10,7 @@ namespace strata {
 namespace {
 
 int64_t MatrixBytes(const WeightView& view, bool is_gpu) {
-  if (is_gpu) {
-    const cuda::PackedFormat format = cuda::PackedFormatOf(view);
-    return view.rows *
-           (format.row_bytes + format.row_scales * int64_t{sizeof(F16)});
-  }
-  const int64_t num_tiles = (view.rows + cpu::kTile - 1) / cpu::kTile;
-  return num_tiles * cpu::TileBytes(view.type, view.cols);
+  return is_gpu ? cuda::PackedBytes(view) : cpu::PackedBytes(view);
 }
 
 // As Backend::NewFloats.
@@ -78,13 +72,12 @@ ModelCosts CostsOf(const Checkpoint& checkpoint, bool is_gpu) {
 }
 
 int64_t ActivationBytes(const ModelConfig& config, int max_rows, bool is_gpu) {
-  constexpr int64_t kMaxLogitRows = 64;  // of Transformer; a test compares
-  const int64_t rows = max_rows;
-  const int64_t hidden = rows * config.hidden_size;
-  const int64_t attended = rows * config.num_heads * config.head_dim;
-  return 2 * FloatBytes(hidden, is_gpu) + 2 * FloatBytes(attended, is_gpu) +
-         FloatBytes(rows * config.intermediate_size, is_gpu) +
-         FloatBytes(std::min(rows, kMaxLogitRows) * config.vocab_size, is_gpu);
+  const int64_t num_bytes = Transformer::ActivationBytes(config, max_rows);
+  if (!is_gpu) return num_bytes;
+  constexpr int kNumBuffers = 6;
+  const int64_t num_floats = num_bytes / int64_t{sizeof(float)};
+  return FloatBytes(num_floats, is_gpu) +
+         (kNumBuffers - 1) * FloatBytes(0, is_gpu);
 }
 
 }  // namespace strata

@@ -40,8 +40,7 @@ absl::StatusOr<int64_t> CpuBackend::FreeBytes() const {
 }
 
 absl::StatusOr<int64_t> CpuBackend::PackedBytes(const WeightView& view) const {
-  const int64_t num_tiles = (view.rows + kTile - 1) / kTile;
-  return num_tiles * TileBytes(view.type, view.cols);
+  return cpu::PackedBytes(view);
 }
 
 std::unique_ptr<Matrix> CpuBackend::Pack(const WeightView& view) {

@@ -70,6 +70,11 @@ int64_t TileBytes(DType type, int64_t cols) {
   return cols / BlockElements(type) * BlockBytes(type) * kTile;
 }
 
+int64_t PackedBytes(const WeightView& view) {
+  const int64_t num_tiles = (view.rows + kTile - 1) / kTile;
+  return num_tiles * TileBytes(view.type, view.cols);
+}
+
 PackedMatrix::PackedMatrix(const WeightView& view, WeightArena& arena)
     : type_(view.type),
       rows_(view.rows),

@@ -18,6 +18,9 @@ inline constexpr int kTile = 32;
 // Bytes that a tile of `type` takes for all of `cols` inputs.
 int64_t TileBytes(DType type, int64_t cols);
 
+// Bytes of a PackedMatrix of the view.
+int64_t PackedBytes(const WeightView& view);
+
 // Weights in tiles of kTile outputs, the bits of an element as in the file.
 // Outputs are the lanes of vectors, so one row of activations reads a tile from
 // its first byte to its last, and many rows share what is in registers.  A tile

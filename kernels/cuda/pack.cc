@@ -44,6 +44,12 @@ PackedFormat PackedFormatOf(const WeightView& view) {
   return {DType::kBF16, view.cols * int64_t{sizeof(Bf16)}, 0};
 }
 
+int64_t PackedBytes(const WeightView& view) {
+  const PackedFormat format = PackedFormatOf(view);
+  return view.rows *
+         (format.row_bytes + format.row_scales * int64_t{sizeof(F16)});
+}
+
 void PackRows(const WeightView& view, int64_t first, int64_t count,
               std::byte* data, F16* scales) {
   STRATA_CHECK(first >= 0 && count >= 0 && first + count <= view.rows);

@@ -18,6 +18,9 @@ struct PackedFormat {
 };
 PackedFormat PackedFormatOf(const WeightView& view);
 
+// Of all rows of the view, packed.
+int64_t PackedBytes(const WeightView& view);
+
 // Packs rows first, ..., first + count - 1 of the matrix that `view` means
 // (view.StoredRow is applied).  Thread-safe on other outputs.
 // REQUIRES: 0 <= first, first + count <= view.rows.

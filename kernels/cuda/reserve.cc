@@ -36,9 +36,7 @@ absl::StatusOr<int64_t> CudaBackend::PackedBytes(const WeightView& view) const {
                      "columns, not of ",
                      view.cols));
   }
-  const PackedFormat format = PackedFormatOf(view);
-  return view.rows *
-         (format.row_bytes + format.row_scales * int64_t{sizeof(F16)});
+  return cuda::PackedBytes(view);
 }
 
 absl::StatusOr<int64_t> CudaBackend::Reserve(const KvLayout& layout) {
