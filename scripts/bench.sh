@@ -20,81 +20,76 @@ bench() {
   esac
 }
 
+# begin_bench SCRIPT FLAGS: shows its help, or mistakes in the flags before the
+# long part; sets RUN.  Debian's Python, for which Debian's packages are.
+begin_bench() {
+  RUN=(/usr/bin/python3 -B "$ROOT/tests/bench/$1.py")
+  shift
+  if wants_help "$@"; then show_help "${RUN[@]}"; fi
+  if [[ -z $(flag_value model "" "$@") ]]; then RUN+=("--model=$MODEL"); fi
+  if [[ -x ${RUN[0]} ]]; then "${RUN[@]}" --check_only "$@" || exit; fi
+}
+
+fetch_model_of_run() {
+  if [[ " ${RUN[*]} " == *" --model=$MODEL "* ]]; then fetch_model; fi
+}
+
+# Whether the results of an earlier run are shown again.
+measures_nothing() { [[ -n $(flag_value from_json "" "$@") ]]; }
+
 bench_economy() {
-  # Debian's Python, for which Debian's matplotlib is installed.
-  local run=(/usr/bin/python3 -B "$ROOT/tests/bench/economy.py")
-  if wants_help "$@"; then show_help "${run[@]}"; fi
-  if [[ -z $(flag_value model "" "$@") ]]; then run+=("--model=$MODEL"); fi
-  # Mistakes show before the long part.
-  if [[ -x ${run[0]} ]]; then "${run[@]}" --check_only "$@" || exit; fi
+  begin_bench economy "$@"
   PACKAGES+=(python3-matplotlib)
   install_packages
-  if [[ -z $(flag_value from_json "" "$@") ]]; then
+  if ! measures_nothing "$@"; then
     ensure_built //server:strata_server
     ensure_built //tests/load:strata_load
-    if [[ " ${run[*]} " == *" --model=$MODEL "* ]]; then fetch_model; fi
+    fetch_model_of_run
   fi
-  exec "${run[@]}" "$@"
+  exec "${RUN[@]}" "$@"
 }
 
 bench_speed() {
-  local run=(/usr/bin/python3 -B "$ROOT/tests/bench/speed.py") argument
-  local with_peer=0
-  if wants_help "$@"; then show_help "${run[@]}"; fi
-  for argument in "$@"; do
-    if [[ $argument == --peer ]]; then with_peer=1; fi
-  done
-  if [[ -z $(flag_value model "" "$@") ]]; then run+=("--model=$MODEL"); fi
-  # Mistakes show before the long part.
-  if [[ -x ${run[0]} ]]; then "${run[@]}" --check_only "$@" || exit; fi
+  begin_bench speed "$@"
   install_packages
-  if [[ -z $(flag_value from_json "" "$@") ]]; then
-    ensure_requantize_venv
-    if ((with_peer)); then
-      ensure_peer_venv
-      run+=("--peer_python=$PEER_VENV/bin/python")
-    fi
+  if ! measures_nothing "$@"; then
+    ensure_engines "$@"
     ensure_built //tests/bench:engine_bench
-    if [[ " ${run[*]} " == *" --model=$MODEL "* ]]; then fetch_model; fi
+    fetch_model_of_run
   fi
-  exec "${run[@]}" "--requantize_python=$REQUANTIZE_VENV/bin/python" "$@"
+  exec "${RUN[@]}" "$@"
 }
 
 bench_contexts() {
-  local run=(/usr/bin/python3 -B "$ROOT/tests/bench/contexts.py") argument
-  for argument in "$@"; do
-    if [[ $argument =~ ^(-h|--help)$ ]]; then exec "${run[@]}" --help; fi
-  done
+  begin_bench contexts "$@"
   install_packages
   ensure_built //server:strata_server
   ensure_built //tests/load:strata_load
-  if [[ -z $(flag_value model "" "$@") ]]; then
-    fetch_model
-    run+=("--model=$MODEL")
-  fi
-  exec "${run[@]}" "$@"
+  fetch_model_of_run
+  exec "${RUN[@]}" "$@"
 }
 
 bench_accuracy() {
-  local run=(/usr/bin/python3 -B "$ROOT/tests/bench/accuracy.py") argument
-  local with_peer=0
-  for argument in "$@"; do
-    if [[ $argument =~ ^(-h|--help)$ ]]; then exec "${run[@]}" --help; fi
-    if [[ $argument == --peer ]]; then with_peer=1; fi
-  done
+  begin_bench accuracy "$@"
   PACKAGES+=(python3-grpcio python3-protobuf)
   install_packages
-  ensure_requantize_venv
-  if ((with_peer)); then
-    ensure_peer_venv
-    run+=("--peer_python=$PEER_VENV/bin/python")
-  fi
+  ensure_engines "$@"
   ensure_built //server:strata_server
-  if [[ -z $(flag_value model "" "$@") ]]; then
-    fetch_model
-    run+=("--model=$MODEL")
-  fi
-  exec "${run[@]}" "--requantize_python=$REQUANTIZE_VENV/bin/python" "$@"
+  fetch_model_of_run
+  exec "${RUN[@]}" "$@"
+}
+
+# Python for requantize, and for llama.cpp where it is asked for.
+ensure_engines() {
+  local argument
+  ensure_requantize_venv
+  RUN+=("--requantize_python=$REQUANTIZE_VENV/bin/python")
+  for argument in "$@"; do
+    [[ $argument == --peer ]] || continue
+    ensure_peer_venv
+    RUN+=("--peer_python=$PEER_VENV/bin/python")
+    return
+  done
 }
 
 ensure_peer_venv() {

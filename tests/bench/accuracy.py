@@ -9,7 +9,6 @@ Prints the table and writes OUT.md and OUT.json.
 """
 
 import argparse
-import datetime
 import json
 import math
 import os
@@ -29,6 +28,7 @@ from evaluation.server_process import ServerProcess  # noqa: E402
 from evaluation.tables import render  # noqa: E402
 from model_formats import (  # noqa: E402
     DEFAULT_FORMATS, formats, requantize)
+from results import now, say, write  # noqa: E402
 
 WINDOW = 1024  # tokens that are scored together
 
@@ -51,6 +51,7 @@ def parse_arguments(argv: list[str]):
         help="path of the results without extension [docs/accuracy]")
     add("--model", metavar="FILE.gguf", required=True,
         help="[the demo model]")
+    add("--check_only", action="store_true", help=argparse.SUPPRESS)
     for name, default in (
             ("server", ROOT / "bazel-bin/server/strata_server"),
             ("peer_python", sys.executable),
@@ -62,10 +63,6 @@ def parse_arguments(argv: list[str]):
     if not arguments.text.is_file():
         raise BadInput(f"--text={arguments.text}: is not there")
     return arguments
-
-
-def say(text: str):
-    print(text, file=sys.stderr, flush=True)
 
 
 def windows(ids: list[int]) -> list[list[int]]:
@@ -126,8 +123,7 @@ def measure(arguments) -> dict:
                     score_by_peer(arguments, path, ids), exact)
             result[name] = rows
             os.remove(path)
-    now = datetime.datetime.now(datetime.timezone.utc)
-    return {"date": now.isoformat(timespec="seconds"),
+    return {"date": now(),
             "model": os.path.basename(arguments.model),
             "text": arguments.text.name, "tokens": len(ids),
             "formats": result}
@@ -149,12 +145,10 @@ def document(result: dict) -> str:
 
 def main():
     arguments = parse_arguments(sys.argv[1:])
+    if arguments.check_only:
+        return
     result = measure(arguments)
-    text = document(result)
-    command_line.write_json(f"{arguments.out}.json", result)
-    pathlib.Path(f"{arguments.out}.md").write_text(text, encoding="utf-8")
-    print(text, end="")
-    say(f"wrote {arguments.out}.md and {arguments.out}.json")
+    write(arguments.out, result, document(result))
 
 
 if __name__ == "__main__":

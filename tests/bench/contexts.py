@@ -12,7 +12,6 @@ the machine meanwhile.
 """
 
 import argparse
-import datetime
 import os
 import pathlib
 import sys
@@ -27,11 +26,11 @@ from evaluation import command_line  # noqa: E402
 from evaluation.failure import BadInput  # noqa: E402
 from evaluation.server_process import ServerProcess  # noqa: E402
 from evaluation.tables import render  # noqa: E402
+from results import now, say, warn_of_others, write  # noqa: E402
 
 STRATEGIES = ("full", "every=2", "every=4")
 OUTPUT_TOKENS = 256
 PATIENCE = 4  # times the TTFT of a call that is alone
-QUIET = 0.05  # the share of the cores that others may use
 
 
 def contexts(text: str) -> list[int]:
@@ -64,6 +63,7 @@ def parse_arguments(argv: list[str]):
     add("--out", type=pathlib.Path, default=ROOT / "docs/contexts",
         help="path of the results without extension [docs/contexts]")
     add("--model", required=True, help="[the demo model]")
+    add("--check_only", action="store_true", help=argparse.SUPPRESS)
     add("--server", default=ROOT / "bazel-bin/server/strata_server",
         help=argparse.SUPPRESS)
     add("--load", default=ROOT / "bazel-bin/tests/load/strata_load",
@@ -154,22 +154,14 @@ def document(result: dict) -> str:
         f"{result['tpot_ms']} ms a token.", "", table(result)]
     most = max(report["cpu_share_of_others"] for measured in result["contexts"]
                for report in measured["runs"].values())
-    if most > QUIET:
-        lines += ["", f"Not to be relied on: others used up to {most:.0%} of "
-                  "the cores meanwhile."]
-    return "\n".join(lines) + "\n"
-
-
-def say(text: str):
-    print(text, file=sys.stderr, flush=True)
+    return "\n".join(lines + warn_of_others(most)) + "\n"
 
 
 def measure(arguments) -> dict:
     bench = Bench(arguments)
     bytes_a_token = bench.bytes_a_token()
-    now = datetime.datetime.now(datetime.timezone.utc)
     return {
-        "date": now.isoformat(timespec="seconds"),
+        "date": now(),
         "model": os.path.basename(arguments.model),
         "machine": {"cpu": economy_machine.cpu_name(),
                     "cores": economy_machine.num_cores(),
@@ -182,12 +174,10 @@ def measure(arguments) -> dict:
 
 def main():
     arguments = parse_arguments(sys.argv[1:])
+    if arguments.check_only:
+        return
     result = measure(arguments)
-    text = document(result)
-    command_line.write_json(f"{arguments.out}.json", result)
-    pathlib.Path(f"{arguments.out}.md").write_text(text, encoding="utf-8")
-    print(text, end="")
-    say(f"wrote {arguments.out}.md and {arguments.out}.json")
+    write(arguments.out, result, document(result))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import economy_tables  # noqa: E402
 from evaluation import command_line  # noqa: E402
 from evaluation.failure import BadInput, Failure  # noqa: E402
 from evaluation.server_process import ServerProcess  # noqa: E402
+from results import QUIET, warn_of_others  # noqa: E402
 
 CONFIGURATIONS = {  # name: the load client's mix
     "full": "full",
@@ -35,9 +36,6 @@ PREFIX_MIXES = {
     "all agree": "full,prefix=20,prefix=10,prefix=5",
     "none agree": "full,every=2,every=3,every=5",
 }
-
-
-QUIET = 0.05  # the share of the cores that others may use
 
 
 def parse_arguments():
@@ -176,8 +174,8 @@ def show(result):
     print(f"\nA system prompt of 256 tokens before every prompt; pool {known['prefix_kv_memory']}\n")
     print(economy_tables.prefix_table(result["prefix"]))
     most = max(report["cpu_share_of_others"] for report in reports(result))
-    if most > QUIET:
-        print(f"\nNot to be relied on: others used up to {100 * most:.0f}% of the cores meanwhile.")
+    for line in warn_of_others(most):
+        print(line)
 
 
 def reports(result):

@@ -11,7 +11,6 @@ requantize), which takes some seconds and loses what a format cannot hold.
 
 import argparse
 import contextlib
-import datetime
 import json
 import os
 import pathlib
@@ -29,6 +28,7 @@ from evaluation import command_line  # noqa: E402
 from evaluation.failure import BadInput  # noqa: E402
 from model_formats import (  # noqa: E402
     DEFAULT_FORMATS, formats, requantize)
+from results import now, say, write  # noqa: E402
 from speed_engines import Engine  # noqa: E402
 
 STRATEGIES = ("full", "every=2", "every=4")
@@ -160,10 +160,6 @@ class Bench:
         return rates
 
 
-def say(text: str):
-    print(text, file=sys.stderr, flush=True)
-
-
 def measure(arguments) -> dict:
     bench = Bench(arguments)
     measured = {}
@@ -172,9 +168,8 @@ def measure(arguments) -> dict:
                                      ) as folder:
         for number, name in enumerate(arguments.formats, 1):
             measured[name] = bench.run(number, name, folder)
-    now = datetime.datetime.now(datetime.timezone.utc)
     return {
-        "date": now.isoformat(timespec="seconds"),
+        "date": now(),
         "model": os.path.basename(arguments.model),
         "machine": {"cpu": economy_machine.cpu_name(),
                     "cores": economy_machine.num_cores(),
@@ -198,12 +193,7 @@ def main():
             raise
         raise BadInput(f"--from_json={arguments.from_json}: holds no results "
                        f"of this benchmark ({error!r})") from None
-    arguments.out.parent.mkdir(exist_ok=True)
-    # Names may have dots: with_suffix() would cut them.
-    command_line.write_json(f"{arguments.out}.json", result)
-    pathlib.Path(f"{arguments.out}.md").write_text(text, encoding="utf-8")
-    print(text, end="")
-    say(f"wrote {arguments.out}.md and {arguments.out}.json")
+    write(arguments.out, result, text)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2]))
 
 from evaluation.tables import render  # noqa: E402
+from results import warn_of_others  # noqa: E402
 
 PEER = "llama.cpp"
-QUIET = 0.05  # the share of the cores that others may use
 
 
 def describe(work: str) -> str:
@@ -76,7 +76,5 @@ def document(result: dict) -> str:
     if result["quick"]:
         lines += ["", "A quick run, to see that it works: the figures mean "
                   "nothing."]
-    if most > QUIET:
-        lines += ["", f"Not to be relied on: others used up to {most:.0%} of "
-                  "the cores meanwhile."]
+    lines += warn_of_others(most)
     return "\n".join(lines) + "\n"
