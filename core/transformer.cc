@@ -67,13 +67,6 @@ absl::StatusOr<int64_t> Transformer::Reserve(const KvLayout& layout,
   return num_bytes;
 }
 
-absl::Status Transformer::Run(const BatchPlan& plan,
-                              std::span<const SampleRow> samples,
-                              std::vector<SampledToken>* out) {
-  STRATA_RETURN_IF_ERROR(Submit(plan, samples, out));
-  return Wait();
-}
-
 absl::Status Transformer::Submit(const BatchPlan& plan,
                                  std::span<const SampleRow> samples,
                                  std::vector<SampledToken>* out) {

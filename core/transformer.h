@@ -47,9 +47,6 @@ class Transformer {
                       std::vector<SampledToken>* out);
   // Returns when the step submitted longest ago has ended.
   absl::Status Wait() { return backend_->Wait(); }
-  // Both.  REQUIRES: as Submit, and all steps were waited for.
-  absl::Status Run(const BatchPlan& plan, std::span<const SampleRow> samples,
-                   std::vector<SampledToken>* out);
 
   int max_in_flight() const { return backend_->max_in_flight(); }
   const ModelConfig& config() const { return model_.config; }

@@ -84,7 +84,7 @@ def draw_engine():
     box(24, 356, 112, 64, ENGINE, "Inbox", "actions,", "in order")
     box(172, 356, 152, 64, ENGINE, "Scheduler::Plan", "who runs, how much:",
         "BatchPlan")
-    box(364, 356, 168, 64, ENGINE, "Transformer::Run", "the forward pass,",
+    box(364, 356, 168, 64, ENGINE, "Transformer::Submit", "the forward pass,",
         "written once")
     box(572, 356, 164, 64, ENGINE, "Scheduler::Commit", "positions are cached;",
         "prefix index")

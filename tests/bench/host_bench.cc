@@ -101,10 +101,9 @@ class EdgeSink final : public TokenSink {
     int64_t allocations = 0;
   };
 
-  void OnDelta(SequenceDelta delta) override {
+  void OnDelta(SequenceDelta) override {
     last_ = {absl::Now(), num_allocations.load(std::memory_order_relaxed)};
     if (num_++ == 0) first_ = last_;
-    num_bytes_ += static_cast<int64_t>(delta.text.size());
   }
   void OnEnd(absl::Status) override { ended_.store(true); }
   void Wait() const {
@@ -116,7 +115,6 @@ class EdgeSink final : public TokenSink {
  private:
   Edge first_, last_;
   int64_t num_ = 0;
-  int64_t num_bytes_ = 0;
   std::atomic<bool> ended_{false};
 };
 

@@ -122,7 +122,8 @@ ModelBench::Batch ModelBench::NewBatch(const SharingStrategy& strategy,
 
 void ModelBench::Run(const BatchPlan& plan) {
   const std::vector<SampleRow> samples(plan.num_wanted, {.temperature = 0.0f});
-  CheckOk(transformer_->Run(plan, samples, &sampled_), "a step");
+  CheckOk(transformer_->Submit(plan, samples, &sampled_), "a step");
+  CheckOk(transformer_->Wait(), "a step");
 }
 
 void ModelBench::RunPrompt(Sequence* sequence) {
