@@ -35,7 +35,7 @@ struct Simd {
   static constexpr int kVectors = 2;
   static constexpr int kFloatRows = 8;
   static constexpr int kBf16Rows = 8;
-  static constexpr int kInt8Rows = 4;
+  static constexpr int kInt8Rows = 6;
 
   static F LoadF32(const void* p) { return _mm512_loadu_ps(p); }
   static F LoadF16(const void* p) {
