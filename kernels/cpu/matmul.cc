@@ -15,16 +15,12 @@ constexpr int64_t kRowsPerItem = 64;
 
 constexpr RowType kRowTypes[] = {RowType::kF32, RowType::kBF16, RowType::kInt8};
 
-// y (+)= sums + bias of n outputs.  A whole tile's n is a constant, without
-// which GCC 12 does not vectorise at -O2.
-inline void WriteSums(const float* sums, const float* bias, bool accumulate,
-                      int n, float* y) {
-  if (bias != nullptr) {
-    for (int o = 0; o < n; ++o) {
-      y[o] = accumulate ? y[o] + (sums[o] + bias[o]) : sums[o] + bias[o];
-    }
-  } else {
-    for (int o = 0; o < n; ++o) y[o] = accumulate ? y[o] + sums[o] : sums[o];
+void WriteSums(const float* sums, const float* bias, bool accumulate, int n,
+               float* y) {
+  for (int o = 0; o < n; ++o) {
+    float v = sums[o];
+    if (bias != nullptr) v += bias[o];
+    y[o] = accumulate ? y[o] + v : v;
   }
 }
 
@@ -141,17 +137,12 @@ void Matmul::RunItem(const MatmulOutput& output, AlignedBuffer* buffers,
   }
   const int64_t first = tile * kTile;
   const int64_t stride = output.stride > 0 ? output.stride : output.w->rows();
-  const int n =
-      static_cast<int>(std::min<int64_t>(kTile, output.w->rows() - first));
-  const float* bias = output.bias == nullptr ? nullptr : output.bias + first;
+  const int64_t n = std::min<int64_t>(kTile, output.w->rows() - first);
   for (int64_t i = 0; i < num_rows; ++i) {
-    const float* from = sums + i * kTile;
-    float* y = output.y + (rows.begin + i) * stride + first;
-    if (n == kTile) {
-      WriteSums(from, bias, output.accumulate, kTile, y);
-    } else {
-      WriteSums(from, bias, output.accumulate, n, y);
-    }
+    WriteSums(sums + i * kTile,
+              output.bias == nullptr ? nullptr : output.bias + first,
+              output.accumulate, static_cast<int>(n),
+              output.y + (rows.begin + i) * stride + first);
   }
 }
 
