@@ -121,6 +121,22 @@ struct Sums {
   }
 };
 
+// The first rows that a tile is multiplied with bring weights from memory.  The
+// processor foresees too little of them: tiles of 576 inputs end every 10 KB,
+// and the next one waits for its first lines.  (Zen 5: 16 rows of Q4_0 take
+// three quarters of the time, one row four fifths.)  Nothing is asked for
+// beyond the end of what is there: a prefetch does not fault.
+inline int64_t PrefetchDistance(int first_row) {
+  return first_row == 0 ? 8192 : 0;
+}
+
+template <int64_t kBytes>
+inline void Prefetch(const std::byte* at) {
+  for (int64_t line = 0; line < kBytes; line += 64) {
+    __builtin_prefetch(at + line);
+  }
+}
+
 // Weights of any type times f32 activations.
 template <DType kType>
 struct FloatProduct {
@@ -137,7 +153,9 @@ struct FloatProduct {
     const std::byte* x[kRows];
     UNROLL for (int r = 0; r < kRows; ++r) x[r] = args.rows.row(first_row + r);
     const std::byte* step = args.tile;
+    const int64_t ahead = PrefetchDistance(first_row);
     for (int64_t k = 0; k < args.rows.cols; k += W::kStep) {
+      Prefetch<kStepBytes>(step + ahead);
       UNROLL for (int i = 0; i < kVectors; ++i) {
         W::ForEach(
             step,
@@ -169,7 +187,9 @@ struct Int8Product {
     UNROLL for (int r = 0; r < kRows; ++r) x[r] = args.rows.row(first_row + r);
     const std::byte* halves = args.tile + lane * 2;
     int64_t scales = args.rows.cols;  // of this block, from x[r]
+    const int64_t ahead = PrefetchDistance(first_row);
     for (int64_t k = 0; k < args.rows.cols; k += 32) {
+      Prefetch<kBlockBytes>(halves + ahead);
       I dots[kRows][kVectors];
       Start<kRows>(x, scales, dots);
       Dots<kRows>(halves + lane * 2, x, k, dots);

@@ -107,7 +107,9 @@ struct Bf16Product {
     const std::byte* pairs = args.tile;
     const std::byte* x[kRows];
     UNROLL for (int r = 0; r < kRows; ++r) x[r] = args.rows.row(first_row + r);
+    const int64_t ahead = PrefetchDistance(first_row);
     for (int64_t k = 0; k < args.rows.cols; k += 2) {
+      Prefetch<kTile * 4>(pairs + ahead);
       const I w[] = {Simd::LoadI32(pairs), Simd::LoadI32(pairs + kLanes * 4)};
       UNROLL for (int r = 0; r < kRows; ++r) {
         const I xk = Simd::BroadcastI32(x[r] + k * 2);
