@@ -17,6 +17,12 @@
 //   decode  32/8 heads of 128, 4096 keys  20 GB/s   (27 from cache)
 //   512 rows behind 2048, 9/3 of 64       98 GFLOP/s, 80 with f32 pages
 //   512 rows behind 2048, 32/8 of 128    106 GFLOP/s, 86 with f32 pages
+// by one of a Zen 5 server (a read loop: 36 in order, 33 in runs of 4 KiB in
+// random order, 26 with four such runs in turn, as the keys of a block are):
+//   3 or 4 rows of 64, 128 dimensions      25, 24 GB/s  (70, 62 from cache)
+//   9 rows of 64, 128 dimensions           22, 20 GB/s  (27, 29 from cache)
+//   asking for the next block tile by tile instead made it 20: a burst of one
+//   run keeps fewer banks of the memory busy
 // and by one of a Zen 3 server, AVX2 (peak 98 GFLOP/s), from cache: three rows
 // of 64 dimensions 17 GB/s, 24 rows 63 GFLOP/s.
 namespace strata::cpu {
@@ -25,7 +31,7 @@ namespace {
 // Memory is asked for a block before it is needed.
 constexpr int kAheadTiles = kBlockTokens / 16;
 
-inline void Prefetch(const std::byte* p) { __builtin_prefetch(p, 0, 2); }
+inline void Prefetch(const std::byte* p) { __builtin_prefetch(p); }
 
 // Scores of C vectors of keys from vector `first` of the block on, for R rows.
 template <class S, KvType kType, int R, int C>
