@@ -21,8 +21,7 @@
 // random order, 26 with four such runs in turn, as the keys of a block are):
 //   3 or 4 rows of 64, 128 dimensions      25, 24 GB/s  (70, 62 from cache)
 //   9 rows of 64, 128 dimensions           22, 20 GB/s  (27, 29 from cache)
-//   asking for the next block tile by tile instead made it 20: a burst of one
-//   run keeps fewer banks of the memory busy
+//   (asking for the next block tile by tile instead made it 20)
 // and by one of a Zen 3 server, AVX2 (peak 98 GFLOP/s), from cache: three rows
 // of 64 dimensions 17 GB/s, 24 rows 63 GFLOP/s.
 namespace strata::cpu {
