@@ -33,7 +33,7 @@ __device__ inline uint32_t WidenFp8Odd(uint32_t four) {
 // Two numbers (byte 0 and byte 1 of `pair`; the others do not count) as bf16 in
 // the low and the high half.  REQUIRES: no NaN.
 __device__ inline uint32_t WidenFp8(uint32_t pair) {
-  return WidenFp8Even((pair & 0xff) | (pair & 0xff00) << 8);
+  return WidenFp8Odd((pair & 0xff) << 8 | (pair & 0xff00) << 16);
 }
 
 // Rounds to nearest, ties to even, and saturates: byte 0 is `low`, byte 1
