@@ -63,14 +63,11 @@ class Adder {
   absl::Status Add(absl::string_view name, WeightView view,
                    const LowRankUpdate& update = {}) {
     if (update.is_present()) view.type = update.merged_type;
-    const absl::StatusOr<int64_t> num_bytes = backend_.PackedBytes(view);
-    if (!num_bytes.ok()) {
-      return absl::Status(num_bytes.status().code(),
-                          absl::StrCat(name, " [", view.rows, ", ", view.cols,
-                                       "]: ", num_bytes.status().message()));
-    }
-    num_bytes_ += *num_bytes;
-    return absl::OkStatus();
+    return Add(name, view, backend_.PackedBytes(view));
+  }
+
+  absl::Status AddTable(absl::string_view name, const WeightView& table) {
+    return Add(name, table, backend_.TableBytes(table));
   }
 
   void AddFloats(const WeightView& vector) {
@@ -105,6 +102,17 @@ class Adder {
   int64_t num_bytes() const { return num_bytes_; }
 
  private:
+  absl::Status Add(absl::string_view name, const WeightView& view,
+                   const absl::StatusOr<int64_t>& num_bytes) {
+    if (!num_bytes.ok()) {
+      return absl::Status(num_bytes.status().code(),
+                          absl::StrCat(name, " [", view.rows, ", ", view.cols,
+                                       "]: ", num_bytes.status().message()));
+    }
+    num_bytes_ += *num_bytes;
+    return absl::OkStatus();
+  }
+
   const Backend& backend_;
   int64_t num_bytes_ = 0;
 };
@@ -122,7 +130,7 @@ absl::StatusOr<int64_t> PackedModelBytes(const Checkpoint& checkpoint,
   adder.AddFloats(checkpoint.final_norm);
   STRATA_RETURN_IF_ERROR(adder.Add(
       "the head", SplitHead(checkpoint.head, units), checkpoint.head_update));
-  STRATA_RETURN_IF_ERROR(adder.Add("the embedding", checkpoint.embedding));
+  STRATA_RETURN_IF_ERROR(adder.AddTable("the embedding", checkpoint.embedding));
   return adder.num_bytes();
 }
 

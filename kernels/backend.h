@@ -47,6 +47,10 @@ class Backend {
   // Bytes that Pack of such a view takes; view.data does not count.
   // UNIMPLEMENTED: the backend has no product with such a matrix.
   virtual absl::StatusOr<int64_t> PackedBytes(const WeightView& view) const = 0;
+  // Bytes that the table of an Embed takes, likewise.
+  virtual absl::StatusOr<int64_t> TableBytes(const WeightView& table) const {
+    return PackedBytes(table);
+  }
   // Packs weights into the backend's layout; `view` may go when it returns.
   // Memory that is not there shows in the next Wait.
   // REQUIRES: PackedBytes of it; view.data is readable for view.NumBytes().

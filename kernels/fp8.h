@@ -24,20 +24,30 @@ inline float ToFloat(Fp8 v) {
 }
 
 // Rounds to nearest, ties to even; what is larger than kMaxFp8 becomes it, as
-// the GPU's saturating conversion does; a NaN stays one.
+// the GPU's saturating conversion does; a NaN stays one.  Without a branch, so
+// that loops of it become vectors.
 inline Fp8 ToFp8(float v) {
-  const int sign = std::signbit(v) ? 0x80 : 0;
-  if (std::isnan(v)) return static_cast<Fp8>(sign | 0x7f);
-  const float size = std::fmin(std::fabs(v), kMaxFp8);
-  int bits;
-  if (size < 0x1p-6f) {  // subnormal, or the smallest normal number
-    bits = static_cast<int>(std::nearbyint(size * 0x1p9f));
-  } else {
-    uint32_t word = std::bit_cast<uint32_t>(size);
-    word += 0x7ffff + (word >> 20 & 1);  // 20 of 23 bits go
-    bits = static_cast<int>(word >> 20) - (127 - 7) * 8;
-  }
-  return static_cast<Fp8>(sign | (bits > 0x7e ? 0x7e : bits));
+  constexpr int32_t kMaxBits = std::bit_cast<int32_t>(kMaxFp8);
+  constexpr int32_t kMinNormalBits = std::bit_cast<int32_t>(0x1p-6f);
+  constexpr int32_t kInfinityBits = 0x7f800000;
+  const auto word = std::bit_cast<int32_t>(v);
+  const int32_t size_bits = word & 0x7fffffff;
+  // The least of both, by a mask: of ?: compilers would make a branch, for the
+  // sum below could trap.
+  const int32_t is_larger = -int32_t{size_bits > kMaxBits};
+  const int32_t clipped = size_bits ^ ((size_bits ^ kMaxBits) & is_larger);
+  // Biased by 127; that of the least normal number for subnormal ones, too.
+  const int32_t exponent =
+      (clipped > kMinNormalBits ? clipped : kMinNormalBits) >> 23;
+  // Added to this, what is below the last of 3 mantissa bits is rounded off.
+  const int32_t large = (exponent + 23 - 3) << 23;
+  const int32_t units = std::bit_cast<int32_t>(std::bit_cast<float>(clipped) +
+                                               std::bit_cast<float>(large)) -
+                        large;
+  const int32_t rounded = units + ((exponent - (kMinNormalBits >> 23)) << 3);
+  // A NaN has been clipped to 0x7e.
+  const int32_t is_nan = size_bits > kInfinityBits;
+  return static_cast<Fp8>((word >> 24 & 0x80) | rounded | is_nan);
 }
 
 }  // namespace strata

@@ -50,7 +50,8 @@ class Planner {
   Planner(const PlannedModel& model, const PlanRequest& request)
       : request_(request),
         config_(model.checkpoint.config),
-        costs_(CostsOf(model.checkpoint, request.hardware.is_gpu)) {}
+        costs_(CostsOf(model.checkpoint, request.hardware.is_gpu,
+                       request.fp8_weights)) {}
 
   absl::StatusOr<CapacityPlan> Plan() {
     STRATA_RETURN_IF_ERROR(CheckContext(config_, request_));

@@ -21,6 +21,7 @@ struct PlanRequest {
   int64_t memory_bytes = 0;  // for weights, workspace and KV pool together
   int64_t workspace_bytes = 0;
   cpu::KvType kv_type = cpu::KvType::kBF16;
+  bool fp8_weights = false;  // of floats, on a GPU
   int page_tokens = 0;
   int max_batched_tokens = 0;  // bounds the sequences of a step
   int64_t context = 0;         // tokens of each prompt

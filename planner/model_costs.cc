@@ -9,8 +9,16 @@
 namespace strata {
 namespace {
 
-int64_t MatrixBytes(const WeightView& view, bool is_gpu) {
-  return is_gpu ? cuda::PackedBytes(view) : cpu::PackedBytes(view);
+// How a device keeps matrices.
+struct Packing {
+  bool is_gpu;
+  bool fp8_weights;
+};
+
+int64_t MatrixBytes(const WeightView& view, const Packing& packing) {
+  if (!packing.is_gpu) return cpu::PackedBytes(view);
+  return cuda::PackedBytes(view,
+                           cuda::FormatOf(view.type, packing.fp8_weights));
 }
 
 // As Backend::NewFloats.
@@ -21,15 +29,15 @@ int64_t FloatBytes(int64_t count, bool is_gpu) {
 
 ModelCosts::Weights Sum(std::initializer_list<const WeightView*> matrices,
                         std::initializer_list<const WeightView*> vectors,
-                        bool is_gpu) {
+                        const Packing& packing) {
   ModelCosts::Weights sum;
   for (const WeightView* matrix : matrices) {
-    sum.num_bytes += MatrixBytes(*matrix, is_gpu);
+    sum.num_bytes += MatrixBytes(*matrix, packing);
     sum.num_elements += matrix->rows * matrix->cols;
   }
   for (const WeightView* vector : vectors) {
     if (vector->rows == 0) continue;  // the model has none
-    sum.num_bytes += FloatBytes(vector->rows * vector->cols, is_gpu);
+    sum.num_bytes += FloatBytes(vector->rows * vector->cols, packing.is_gpu);
   }
   return sum;
 }
@@ -45,25 +53,29 @@ int64_t ModelCosts::BytesRead(const SharingStrategy& strategy) const {
   return num_bytes;
 }
 
-ModelCosts CostsOf(const Checkpoint& checkpoint, bool is_gpu) {
+ModelCosts CostsOf(const Checkpoint& checkpoint, bool is_gpu,
+                   bool fp8_weights) {
+  const Packing packing = {is_gpu, fp8_weights};
   ModelCosts costs;
-  costs.head = Sum({&checkpoint.head}, {&checkpoint.final_norm}, is_gpu);
+  costs.head = Sum({&checkpoint.head}, {&checkpoint.final_norm}, packing);
   costs.held_bytes = costs.head.num_bytes;
   // The CPU reads the embedding's rows from the mapped file.
-  const int64_t embedding = is_gpu ? MatrixBytes(checkpoint.embedding, is_gpu)
-                                   : checkpoint.embedding.NumBytes();
+  const int64_t embedding =
+      is_gpu ? MatrixBytes(checkpoint.embedding,
+                           {.is_gpu = true, .fp8_weights = false})
+             : checkpoint.embedding.NumBytes();
   costs.held_bytes += embedding;
   costs.whole_bytes =
-      embedding + Sum({}, {&checkpoint.final_norm}, is_gpu).num_bytes;
+      embedding + Sum({}, {&checkpoint.final_norm}, packing).num_bytes;
   for (const LayerWeights& l : checkpoint.layers) {
     const ModelCosts::Layer layer = {
-        .kv = Sum({&l.wk, &l.wv}, {&l.bk, &l.bv, &l.k_norm}, is_gpu),
+        .kv = Sum({&l.wk, &l.wv}, {&l.bk, &l.bv, &l.k_norm}, packing),
         .others = Sum({&l.wq, &l.wo, &l.gate, &l.up, &l.down},
                       {&l.attention_norm, &l.mlp_norm, &l.bq, &l.bo, &l.q_norm},
-                      is_gpu)};
+                      packing)};
     costs.whole_bytes +=
         Sum({}, {&l.attention_norm, &l.mlp_norm, &l.q_norm, &l.k_norm, &l.bo},
-            is_gpu)
+            packing)
             .num_bytes;
     costs.held_bytes += layer.kv.num_bytes + layer.others.num_bytes;
     costs.layers.push_back(layer);

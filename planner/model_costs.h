@@ -35,7 +35,9 @@ struct ModelCosts {
   int64_t BytesRead(const SharingStrategy& strategy) const;
 };
 
-ModelCosts CostsOf(const Checkpoint& checkpoint, bool is_gpu);
+// fp8_weights: of a GPU, the server's --weight_type=fp8.
+ModelCosts CostsOf(const Checkpoint& checkpoint, bool is_gpu,
+                   bool fp8_weights = false);
 
 // What core/transformer.h allocates for the activations of steps of `max_rows`
 // rows.

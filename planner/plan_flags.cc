@@ -24,7 +24,8 @@ ABSL_FLAG(std::string, shape, "",
           "lists them");
 ABSL_FLAG(std::string, weight_type, "",
           "of --shape, or of a --model without weights: bf16 (the default), "
-          "f16, f32, q8_0, q4_0, q4_1");
+          "f16, f32, q8_0, q4_0, q4_1; of any model, fp8: the server's "
+          "--weight_type=fp8, on a GPU");
 ABSL_FLAG(std::string, device, "h100",
           "what computes: a100, h100, h200, l4, ... by their data sheets, cpu "
           "(this one, measured), gpu (another one, as given); a wrong name "
@@ -94,7 +95,8 @@ absl::StatusOr<std::optional<DType>> WeightTypeOf(const std::string& text) {
                            DType::kQ4_0, DType::kQ4_1}) {
     if (absl::EqualsIgnoreCase(text, DTypeName(type))) return type;
   }
-  return Refuse("weight_type", Quote(text), "bf16, f16, f32, q8_0, q4_0, q4_1");
+  return Refuse("weight_type", Quote(text),
+                "bf16, f16, f32, q8_0, q4_0, q4_1, fp8");
 }
 
 absl::StatusOr<std::vector<int>> BatchesOf(const std::string& text) {
@@ -192,8 +194,14 @@ absl::StatusOr<PlanFlags> PlanFlagsFrom(const std::vector<std::string>& args) {
   options.threads = absl::GetFlag(FLAGS_threads);
   STRATA_RETURN_IF_ERROR(CheckNumbers(flags, options.threads));
   flags.threads = options.NumThreads();
-  STRATA_ASSIGN_OR_RETURN(flags.weight_type,
-                          WeightTypeOf(absl::GetFlag(FLAGS_weight_type)));
+  const std::string weight_type = absl::GetFlag(FLAGS_weight_type);
+  flags.fp8_weights = absl::EqualsIgnoreCase(weight_type, "fp8");
+  if (flags.fp8_weights && flags.device == "cpu") {
+    return Refuse("weight_type", weight_type, "others, with --device=cpu");
+  }
+  if (!flags.fp8_weights) {
+    STRATA_ASSIGN_OR_RETURN(flags.weight_type, WeightTypeOf(weight_type));
+  }
   STRATA_ASSIGN_OR_RETURN(flags.memory_bytes,
                           MemoryOf("memory", absl::GetFlag(FLAGS_memory)));
   STRATA_ASSIGN_OR_RETURN(

@@ -17,6 +17,7 @@ struct PlanFlags {
   std::string model;  // a path, or
   std::string shape;  // a name
   std::optional<DType> weight_type;
+  bool fp8_weights = false;  // of floats, on the device
   std::string device;
   std::optional<int64_t> memory_bytes;
   std::optional<int64_t> workspace_bytes;

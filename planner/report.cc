@@ -73,9 +73,9 @@ std::string Head(const PlannedModel& model, const PlanRequest& request,
       hardware.description, Rate(hardware.read_bytes_per_second / 1e9),
       Rate(hardware.flops_per_second / 1e12));
   absl::StrAppendFormat(
-      &text, "memory   %s = weights %s + workspace %s + KV cache %s\n",
+      &text, "memory   %s = weights %s%s + workspace %s + KV cache %s\n",
       GB(request.memory_bytes), FormatBytes(plan.weight_bytes),
-      FormatBytes(request.workspace_bytes),
+      request.fp8_weights ? " (fp8)" : "", FormatBytes(request.workspace_bytes),
       GB(request.memory_bytes - plan.weight_bytes - request.workspace_bytes));
   absl::StrAppendFormat(
       &text,
@@ -102,6 +102,7 @@ std::string ServeLine(const PlanRequest& request, const CapacityPlan& plan) {
       "\nTo serve so: ./strata serve --model=PATH --backend=",
       request.hardware.is_gpu ? "cuda" : "cpu",
       request.kv_type == cpu::KvType::kF32 ? " --precision=f32" : "",
+      request.fp8_weights ? " --weight_type=fp8" : "",
       request.num_devices > 1
           ? absl::StrCat(" --tensor_parallel=", request.num_devices)
           : "",

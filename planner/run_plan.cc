@@ -96,6 +96,7 @@ absl::StatusOr<PlanRequest> RequestOf(const PlanFlags& flags,
                           request.hardware.is_gpu) +
           (request.hardware.is_gpu ? kGpuAllowance : 0));
   request.kv_type = flags.kv_type;
+  request.fp8_weights = flags.fp8_weights;
   request.page_tokens = flags.page_tokens;
   request.max_batched_tokens = flags.max_batched_tokens;
   request.output_tokens = flags.output_tokens;

@@ -24,7 +24,8 @@ constexpr const char* kOperations[] = {"Embed",  "Qkv",      "Attention",
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Create(int device) {
+absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Create(
+    int device, const CudaOptions& options) {
   int num_devices = 0;
   cudaError_t error = cudaGetDeviceCount(&num_devices);
   if (error != cudaSuccess || num_devices == 0) {
@@ -47,12 +48,13 @@ absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Create(int device) {
         absl::StrCat("CUDA device ", device, ": ", cudaGetErrorString(error)));
   }
   return std::unique_ptr<CudaBackend>(
-      new CudaBackend(device, stream, num_multiprocessors));
+      new CudaBackend(device, options, stream, num_multiprocessors));
 }
 
-CudaBackend::CudaBackend(int device, cudaStream_t stream,
-                         int num_multiprocessors)
+CudaBackend::CudaBackend(int device, const CudaOptions& options,
+                         cudaStream_t stream, int num_multiprocessors)
     : device_(device),
+      options_(options),
       stream_(stream),
       num_multiprocessors_(num_multiprocessors) {}
 
@@ -69,36 +71,38 @@ std::string CudaBackend::device() const {
 
 std::unique_ptr<Matrix> CudaBackend::Pack(const WeightView& view) {
   STRATA_CHECK(view.cols % 16 == 0);
-  return std::make_unique<PackedMatrix>(ToDevice(view));
+  return std::make_unique<PackedMatrix>(
+      ToDevice(view, FormatOf(view.type, options_.fp8_weights)));
 }
 
-DeviceMatrix CudaBackend::ToDevice(const WeightView& view) {
+DeviceMatrix CudaBackend::ToDevice(const WeightView& view,
+                                   WeightFormat format) {
   constexpr int64_t kPieceBytes = int64_t{16} << 20;
-  const PackedFormat format = PackedFormatOf(view);
-  std::byte* const data = NewMemory(view.rows * format.row_bytes);
-  auto* const scales = reinterpret_cast<F16*>(
-      format.row_scales > 0
-          ? NewMemory(view.rows * format.row_scales * int64_t{sizeof(F16)})
-          : nullptr);
+  const int64_t row_bytes = RowBytes(format, view.cols);
+  const int64_t scale_bytes = RowScaleBytes(format, view.cols);
+  std::byte* const data = NewMemory(view.rows * row_bytes);
+  std::byte* const scales =
+      scale_bytes > 0 ? NewMemory(view.rows * scale_bytes) : nullptr;
   const int64_t piece_rows =
-      std::clamp<int64_t>(kPieceBytes / format.row_bytes, 1, view.rows);
-  std::vector<std::byte> piece(piece_rows * format.row_bytes);
-  std::vector<F16> piece_scales(piece_rows * format.row_scales);
+      std::clamp<int64_t>(kPieceBytes / row_bytes, 1, view.rows);
+  std::vector<std::byte> piece(piece_rows * row_bytes);
+  std::vector<std::byte> piece_scales(piece_rows * scale_bytes);
   for (int64_t row = 0; row < view.rows && error_.ok(); row += piece_rows) {
     const int64_t count = std::min(piece_rows, view.rows - row);
-    PackRows(view, row, count, piece.data(), piece_scales.data());
-    Latch(cudaMemcpy(data + row * format.row_bytes, piece.data(),
-                     count * format.row_bytes, cudaMemcpyHostToDevice),
-          "copying weights");
-    if (scales == nullptr) continue;
-    Latch(cudaMemcpy(scales + row * format.row_scales, piece_scales.data(),
-                     count * format.row_scales * sizeof(F16),
+    PackRows(view, format, row, count, piece.data(), piece_scales.data());
+    Latch(cudaMemcpy(data + row * row_bytes, piece.data(), count * row_bytes,
                      cudaMemcpyHostToDevice),
           "copying weights");
+    if (scales == nullptr) continue;
+    Latch(cudaMemcpy(scales + row * scale_bytes, piece_scales.data(),
+                     count * scale_bytes, cudaMemcpyHostToDevice),
+          "copying weights");
   }
-  return {.type = format.type,
+  const bool is_fp8 = format == WeightFormat::kFp8;
+  return {.format = format,
           .data = data,
-          .scales = scales,
+          .block_scales = is_fp8 ? nullptr : reinterpret_cast<F16*>(scales),
+          .row_scales = is_fp8 ? reinterpret_cast<float*>(scales) : nullptr,
           .rows = static_cast<int>(view.rows),
           .cols = static_cast<int>(view.cols)};
 }

@@ -25,6 +25,12 @@
 
 namespace strata::cuda {
 
+// What is kept otherwise than the model's files have it.
+struct CudaOptions {
+  bool fp8_weights = false;  // matrices of floats, but for the embedding
+  bool fp8_kv = false;
+};
+
 // Runs steps on one NVIDIA GPU.  Operations wait in a queue; Submit copies all
 // that they read of the step to the device at once and launches them.  All goes
 // through one stream, so that a step submitted while the one before still runs
@@ -46,7 +52,8 @@ class CudaBackend final : public strata::Backend {
 
   // Opens a device, for the calling thread, which alone may call what follows.
   // UNAVAILABLE: there is no driver or no such device.
-  static absl::StatusOr<std::unique_ptr<CudaBackend>> Create(int device = 0);
+  static absl::StatusOr<std::unique_ptr<CudaBackend>> Create(
+      int device = 0, const CudaOptions& options = {});
   ~CudaBackend() override;
 
   // From now on `library` multiplies what is launched at once: bf16 weights and
@@ -66,6 +73,7 @@ class CudaBackend final : public strata::Backend {
 
   absl::StatusOr<int64_t> FreeBytes() const override;
   absl::StatusOr<int64_t> PackedBytes(const WeightView& view) const override;
+  absl::StatusOr<int64_t> TableBytes(const WeightView& table) const override;
   std::unique_ptr<Matrix> Pack(const WeightView& view) override;
   float* NewFloats(int64_t count) override;
   float* NewFloats(const WeightView& view) override;
@@ -126,7 +134,8 @@ class CudaBackend final : public strata::Backend {
     bool has_decoding = false;
   };
 
-  CudaBackend(int device, cudaStream_t stream, int num_multiprocessors);
+  CudaBackend(int device, const CudaOptions& options, cudaStream_t stream,
+              int num_multiprocessors);
 
   // Whether the queue is a step of single rows only.
   bool OnlyDecodes() const;
@@ -170,7 +179,7 @@ class CudaBackend final : public strata::Backend {
                                           const StepChunk& chunk);
   DeviceSampleRow ToDevice(const SampleRow& row);
   DeviceStep ToDevice(const UploadedStep& step, bool decoding) const;
-  DeviceMatrix ToDevice(const WeightView& view);
+  DeviceMatrix ToDevice(const WeightView& view, WeightFormat format);
   std::byte* NewMemory(int64_t num_bytes);  // lives as long as the backend
   float* NewZeros(int64_t count);
   // Memory of a scratch buffer that grows with the largest user.
@@ -192,6 +201,7 @@ class CudaBackend final : public strata::Backend {
   bool Fail(absl::Status error);
 
   const int device_;
+  const CudaOptions options_;
   const cudaStream_t stream_;
   const int num_multiprocessors_;
   std::unique_ptr<GemmLibrary> library_;    // or null
@@ -218,7 +228,7 @@ class CudaBackend final : public strata::Backend {
 
   DeviceBuffer qkv_;      // [rows, (q_heads + 2 kv_heads) head_dim] f32
   DeviceBuffer q_;        // [rows, q_heads, head_dim] bf16, before a gather
-  DeviceBuffer gate_up_;  // [rows, 2 hidden] f32, where these differ in type
+  DeviceBuffer gate_up_;  // [rows, 2 hidden] f32, where these differ in format
   DeviceBuffer product_;  // of Product
   DeviceBuffer split_;    // of DecodeAttention: out, lse
   DeviceBuffer arrived_;  // of DecodeAttention, zeros

@@ -11,7 +11,7 @@ namespace {
 constexpr int kThreads = 128;
 
 // One block a row; a thread takes a chunk of 16 bytes.
-template <DType kType>
+template <WeightFormat kFormat>
 __global__ void __launch_bounds__(kThreads) EmbedKernel(EmbedArgs args) {
   GriddepWait();
   const int row = blockIdx.x, sampled = args.sampled[row];
@@ -25,16 +25,17 @@ __global__ void __launch_bounds__(kThreads) EmbedKernel(EmbedArgs args) {
     }
     return;
   }
-  constexpr int kGroups = kChunkWeights<kType> / 8;
-  const uint4* weights = RowChunks<kType>(args.table, token);
-  const F16* scales = RowScales<kType>(args.table, token);
-  const int chunks = args.table.cols / kChunkWeights<kType>;
+  constexpr int kGroups = kChunkWeights<kFormat> / 8;
+  const uint4* weights = RowChunks<kFormat>(args.table, token);
+  const F16* scales = BlockScales<kFormat>(args.table, token);
+  const float row_scale = RowScale<kFormat>(args.table, token);
+  const int chunks = args.table.cols / kChunkWeights<kFormat>;
   for (int c = threadIdx.x; c < chunks; c += kThreads) {
     const uint4 chunk = weights[c];
-    const float d = ChunkScale<kType>(scales, c);
+    const float d = row_scale * ChunkScale<kFormat>(scales, c);
     for (int group = 0; group < kGroups; ++group) {
       float v[8];
-      UnpackWeights<kType>(chunk, group, v);
+      UnpackWeights<kFormat>(chunk, group, v);
       float4* at = x + (c * kGroups + group) * 2;
       at[0] = {d * v[0], d * v[1], d * v[2], d * v[3]};
       at[1] = {d * v[4], d * v[5], d * v[6], d * v[7]};
@@ -79,16 +80,17 @@ LaunchConfig OneBlockARow(int rows, cudaStream_t stream) {
 cudaError_t Embed(const EmbedArgs& args, cudaStream_t stream) {
   if (args.rows == 0) return cudaSuccess;  // a grid of 0 blocks is an error
   const LaunchConfig config = OneBlockARow(args.rows, stream);
-  switch (args.table.type) {
-    case DType::kBF16:
-      return Launch<EmbedKernel<DType::kBF16>>(config, args);
-    case DType::kQ8_0:
-      return Launch<EmbedKernel<DType::kQ8_0>>(config, args);
-    case DType::kQ4_0:
-      return Launch<EmbedKernel<DType::kQ4_0>>(config, args);
-    default:
-      return cudaErrorInvalidValue;
+  switch (args.table.format) {
+    case WeightFormat::kBf16:
+      return Launch<EmbedKernel<WeightFormat::kBf16>>(config, args);
+    case WeightFormat::kQ8_0:
+      return Launch<EmbedKernel<WeightFormat::kQ8_0>>(config, args);
+    case WeightFormat::kQ4_0:
+      return Launch<EmbedKernel<WeightFormat::kQ4_0>>(config, args);
+    case WeightFormat::kFp8:
+      return Launch<EmbedKernel<WeightFormat::kFp8>>(config, args);
   }
+  return cudaErrorInvalidValue;
 }
 
 cudaError_t Gather(const GatherArgs& args, cudaStream_t stream) {

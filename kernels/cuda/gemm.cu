@@ -12,8 +12,8 @@
 //   y [kM rows, kN outputs] += x [kM, 32] W^T
 //
 // over 32 columns at a time, in stages of shared memory.  bf16 comes by
-// cp.async, zeros past the last column; quantised weights by way of registers,
-// scaled and rounded to bf16.
+// cp.async, zeros past the last column; other weights by way of registers: fp8
+// widened, quantised ones scaled and rounded to bf16.
 // A warp has 32 outputs of a tile; of SwiGLU 16 of each matrix, so that a
 // thread holds both sums it needs.  The order of a sum depends on cols alone,
 // not on the shape of the tile.
@@ -51,7 +51,7 @@ template <typename S>
 using Stages = Stage<S>[S::kStages];
 
 // Brings the block's rows of x and W to shared memory, 32 columns a step.
-template <typename S, DType kType>
+template <typename S, WeightFormat kFormat>
 class Loader {
  public:
   __device__ Loader(const ProductArgs& args, int64_t first_row,
@@ -64,8 +64,8 @@ class Loader {
       const DeviceMatrix& w = args.w[at.matrix];
       valid_[i] = at.index < w.rows;
       const int row = valid_[i] ? at.index : 0;
-      chunks_[i] = RowChunks<kType>(w, row);
-      scales_[i] = RowScales<kType>(w, row);
+      chunks_[i] = RowChunks<kFormat>(w, row);
+      scales_[i] = BlockScales<kFormat>(w, row);
     }
     Fetch(0);
   }
@@ -84,9 +84,9 @@ class Loader {
   }
 
  private:
-  static constexpr bool kIsQuantized = kType != DType::kBF16;
-  // A thread brings 8 weights of bf16, or unpacks 16 quantised ones, at once.
-  static constexpr int kTaskWeights = kIsQuantized ? 16 : 8;
+  static constexpr bool kIsCopied = kFormat == WeightFormat::kBf16;
+  // A thread copies 8 weights, or unpacks 16, at once.
+  static constexpr int kTaskWeights = kIsCopied ? 8 : 16;
   static constexpr int kRowTasks = kStageCols / kTaskWeights;
   static constexpr int kTasks = S::kN * kRowTasks;
   static constexpr int kWeightChunks = (kTasks + S::kThreads - 1) / S::kThreads;
@@ -111,32 +111,50 @@ class Loader {
       const int task = threadIdx.x + i * S::kThreads;
       if (task >= kTasks) break;
       Bf16* to = &stage.w[task / kRowTasks][task % kRowTasks * kTaskWeights];
-      if constexpr (!kIsQuantized) {
+      if constexpr (kIsCopied) {
         const int chunk = step * kRowTasks + task % kRowTasks;
         CpAsync16(to, chunks_[i] + chunk,
                   valid_[i] && chunk * 8 < args_.w[0].cols);
       } else {
         for (int half = 0; half < 2; ++half) {
-          float v[8];
-          const int group = kType == DType::kQ4_0 ? task % 2 * 2 + half : half;
-          UnpackWeights<kType>(raw_[i], group, v);
-          for (float& w : v) w *= scale_[i];
-          reinterpret_cast<uint4*>(to)[half] = PackBf16(v);
+          reinterpret_cast<uint4*>(to)[half] = Fetched(i, half);
         }
       }
     }
     if (step + 1 < num_steps()) Fetch(step + 1);
   }
 
+  // Half of the 16 weights that Fetch has loaded.
+  __device__ uint4 Fetched(int i, int half) const {
+    const uint4& raw = raw_[i];
+    if constexpr (kFormat == WeightFormat::kFp8) {
+      const uint32_t low = half == 0 ? raw.x : raw.z;
+      const uint32_t high = half == 0 ? raw.y : raw.w;
+      return {WidenFp8(low), WidenFp8(low >> 16), WidenFp8(high),
+              WidenFp8(high >> 16)};
+    } else {
+      float v[8];
+      const int group =
+          kFormat == WeightFormat::kQ4_0 ? threadIdx.x % 2 * 2 + half : half;
+      UnpackWeights<kFormat>(raw, group, v);
+      for (float& w : v) w *= scale_[i];
+      return PackBf16(v);
+    }
+  }
+
   // Loads what the next StartWeights unpacks; of Q4_0, which keeps elements 16
   // apart together, both halves of a block load all of it.
   __device__ void Fetch(int step) {
-    if constexpr (kIsQuantized) {
+    if constexpr (!kIsCopied) {
+      const int chunk =
+          kFormat == WeightFormat::kQ4_0 ? step : step * 2 + threadIdx.x % 2;
+      const bool exists = chunk * kChunkWeights<kFormat> < args_.w[0].cols;
       for (int i = 0; i < kWeightChunks; ++i) {
-        const int chunk =
-            kType == DType::kQ4_0 ? step : step * 2 + threadIdx.x % 2;
-        raw_[i] = valid_[i] ? chunks_[i][chunk] : uint4{0, 0, 0, 0};
-        scale_[i] = valid_[i] ? Widen(scales_[i][step]) : 0.0f;
+        const bool valid = valid_[i] && exists;
+        raw_[i] = valid ? chunks_[i][chunk] : uint4{0, 0, 0, 0};
+        if constexpr (kHasBlockScales<kFormat>) {
+          scale_[i] = valid ? Widen(scales_[i][step]) : 0.0f;
+        }
       }
     }
   }
@@ -194,11 +212,12 @@ class WarpSums {
           const Output at =
               OutputAt<16>(args, tile, output() + 8 * n + 2 * t + j % 2);
           if (at.index >= args.w[at.matrix].rows) continue;
+          const float sum = ScaleOf(args, at) * sum_[m][n][j];
           if (!is_swiglu) {
-            StoreOutput(args, at_row, at, sum_[m][n][j]);
+            StoreOutput(args, at_row, at, sum);
           } else if (n < 2) {  // the others are w[1]'s
-            StoreSwiGlu(args, at_row, at.index, sum_[m][n][j],
-                        sum_[m][n + 2][j]);
+            const float up = ScaleOf(args, {1, at.index}) * sum_[m][n + 2][j];
+            StoreSwiGlu(args, at_row, at.index, sum, up);
           }
         }
       }
@@ -211,10 +230,10 @@ class WarpSums {
   float sum_[S::kWarpM / 16][kWarpN / 8][4] = {};
 };
 
-template <typename S, DType kType>
+template <typename S, WeightFormat kFormat>
 __device__ void ComputeTile(const ProductArgs& args, int64_t first_row,
                             const Tile& tile, Stages<S>& stages) {
-  Loader<S, kType> loader(args, first_row, tile, stages);
+  Loader<S, kFormat> loader(args, first_row, tile, stages);
   WarpSums<S> sums;
   const int steps = loader.num_steps();
   for (int i = 0; i < S::kStages - 1; ++i) loader.Start(i);
@@ -237,13 +256,15 @@ __global__ void __launch_bounds__(S::kThreads, 2) GemmKernel(ProductArgs args) {
   const Tile tile = TileAt<S::kN>(args, blockIdx.y);
   GriddepWait();
   if (!AlwaysComputed(args, tile.matrix) && args.any[0] == 0) return;
-  switch (args.w[tile.matrix].type) {
-    case DType::kQ8_0:
-      return ComputeTile<S, DType::kQ8_0>(args, first_row, tile, stages);
-    case DType::kQ4_0:
-      return ComputeTile<S, DType::kQ4_0>(args, first_row, tile, stages);
+  switch (args.w[tile.matrix].format) {
+    case WeightFormat::kQ8_0:
+      return ComputeTile<S, WeightFormat::kQ8_0>(args, first_row, tile, stages);
+    case WeightFormat::kQ4_0:
+      return ComputeTile<S, WeightFormat::kQ4_0>(args, first_row, tile, stages);
+    case WeightFormat::kFp8:
+      return ComputeTile<S, WeightFormat::kFp8>(args, first_row, tile, stages);
     default:
-      return ComputeTile<S, DType::kBF16>(args, first_row, tile, stages);
+      return ComputeTile<S, WeightFormat::kBf16>(args, first_row, tile, stages);
   }
 }
 

@@ -21,8 +21,12 @@ constexpr int kThreads = 32 * kWarps;
 constexpr int kUnroll =
     4;  // chunks of each weight row that a lane loads at once
 // As many as find registers for that, without spills.
-template <DType kType, int kRows>
-constexpr int kBlocksPerSm = kType == DType::kBF16&& kRows <= 2 ? 3 : 2;
+template <WeightFormat kFormat, int kRows>
+constexpr int kBlocksPerSm = (kFormat == WeightFormat::kBf16 && kRows <= 2) ||
+                                     (kFormat == WeightFormat::kFp8 &&
+                                      kRows == 1)
+                                 ? 3
+                                 : 2;
 constexpr unsigned kAllLanes = 0xffffffffu;
 
 // Where a row of the input keeps a chunk of 8 numbers: lanes that read every
@@ -103,22 +107,22 @@ __device__ uint4 LoadChunk(const uint4* at) {
 }
 
 // sum[o][r] += weights[o] . x[r] over one chunk of each of two weight rows.
-template <DType kType, int kRows>
+template <WeightFormat kFormat, int kRows>
 __device__ void AddChunk(const uint4 (&weights)[2], const float (&scale)[2],
                          const uint4* x, int x_chunks, int chunk,
                          float (&sum)[2][kRows]) {
-  constexpr int kGroups = kChunkWeights<kType> / 8;
+  constexpr int kGroups = kChunkWeights<kFormat> / 8;
   float part[2][kRows] = {};
 #pragma unroll
   for (int group = 0; group < kGroups; ++group) {
     float w[2][8];
-    UnpackWeights<kType>(weights[0], group, w[0]);
-    UnpackWeights<kType>(weights[1], group, w[1]);
+    UnpackWeights<kFormat>(weights[0], group, w[0]);
+    UnpackWeights<kFormat>(weights[1], group, w[1]);
     const uint4* at = x + ChunkAt(chunk * kGroups + group);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       float v[8];
-      UnpackWeights<DType::kBF16>(at[r * x_chunks], 0, v);
+      UnpackWeights<WeightFormat::kBf16>(at[r * x_chunks], 0, v);
       for (int i = 0; i < 8; ++i) {
         part[0][r] += w[0][i] * v[i];
         part[1][r] += w[1][i] * v[i];
@@ -133,16 +137,16 @@ __device__ void AddChunk(const uint4 (&weights)[2], const float (&scale)[2],
 }
 
 // The products of weight rows a and b with the rows of x, in every lane.
-template <DType kType, int kRows>
+template <WeightFormat kFormat, int kRows>
 __device__ void MultiplyPair(const ProductArgs& args, const Output& a,
                              const Output& b, const uint4* x,
                              float (&sum)[2][kRows]) {
   const DeviceMatrix &wa = args.w[a.matrix], &wb = args.w[b.matrix];
-  const uint4* rows[2] = {RowChunks<kType>(wa, a.index),
-                          RowChunks<kType>(wb, b.index)};
-  const F16* scales[2] = {RowScales<kType>(wa, a.index),
-                          RowScales<kType>(wb, b.index)};
-  const int chunks = wa.cols / kChunkWeights<kType>;
+  const uint4* rows[2] = {RowChunks<kFormat>(wa, a.index),
+                          RowChunks<kFormat>(wb, b.index)};
+  const F16* scales[2] = {BlockScales<kFormat>(wa, a.index),
+                          BlockScales<kFormat>(wb, b.index)};
+  const int chunks = wa.cols / kChunkWeights<kFormat>;
   const int x_chunks = RowChunksOfInput(wa.cols);
   for (int c = threadIdx.x % 32; c < chunks; c += 32 * kUnroll) {
     uint4 weights[kUnroll][2];
@@ -152,13 +156,13 @@ __device__ void MultiplyPair(const ProductArgs& args, const Output& a,
       const int chunk = min(c + 32 * j, chunks - 1);
       for (int o = 0; o < 2; ++o) {
         weights[j][o] = LoadChunk(rows[o] + chunk);
-        scale[j][o] = ChunkScale<kType>(scales[o], chunk);
+        scale[j][o] = ChunkScale<kFormat>(scales[o], chunk);
       }
     }
 #pragma unroll
     for (int j = 0; j < kUnroll; ++j) {
       if (c + 32 * j < chunks) {
-        AddChunk<kType>(weights[j], scale[j], x, x_chunks, c + 32 * j, sum);
+        AddChunk<kFormat>(weights[j], scale[j], x, x_chunks, c + 32 * j, sum);
       }
     }
   }
@@ -187,36 +191,38 @@ __device__ Pair PairAt(const ProductArgs& args, int pair) {
   return out;
 }
 
-template <DType kType, int kRows>
+template <WeightFormat kFormat, int kRows>
 __device__ void ComputePair(const ProductArgs& args, const Pair& pair,
                             const uint4* x) {
+  // Loaded before what they wait for.
+  const float a_scale = RowScale<kFormat>(args.w[pair.a.matrix], pair.a.index);
+  const float b_scale = RowScale<kFormat>(args.w[pair.b.matrix], pair.b.index);
   float sum[2][kRows] = {};
-  MultiplyPair<kType>(args, pair.a, pair.b, x, sum);
+  MultiplyPair<kFormat>(args, pair.a, pair.b, x, sum);
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     if (int(threadIdx.x % 32) != r) continue;
     if (args.then == ProductArgs::Then::kSwiGlu) {
-      StoreSwiGlu(args, r, pair.a.index, sum[0][r], sum[1][r]);
+      StoreSwiGlu(args, r, pair.a.index, a_scale * sum[0][r],
+                  b_scale * sum[1][r]);
     } else {
-      StoreOutput(args, r, pair.a, sum[0][r]);
-      if (!pair.is_single) StoreOutput(args, r, pair.b, sum[1][r]);
+      StoreOutput(args, r, pair.a, a_scale * sum[0][r]);
+      if (!pair.is_single) StoreOutput(args, r, pair.b, b_scale * sum[1][r]);
     }
   }
 }
 
 // Asks for the first 4 KB of a weight row while earlier kernels still run.
+template <WeightFormat kFormat>
 __device__ void PrefetchRow(const DeviceMatrix& w, int row) {
-  const int row_bytes = w.type == DType::kBF16   ? w.cols * 2
-                        : w.type == DType::kQ8_0 ? w.cols
-                                                 : w.cols / 2;
-  const int at = threadIdx.x % 32 * 128;
-  if (at >= row_bytes) return;
-  PrefetchL2(static_cast<const char*>(w.data) + int64_t{row} * row_bytes + at);
+  const int chunk = threadIdx.x % 32 * 8;
+  if (w.format != kFormat || chunk * kChunkWeights<kFormat> >= w.cols) return;
+  PrefetchL2(RowChunks<kFormat>(w, row) + chunk);
 }
 
-// Computes the matrices of type kType; each block may look at all pairs.
-template <DType kType, int kRows>
-__global__ void __launch_bounds__(kThreads, kBlocksPerSm<kType, kRows>)
+// Computes the matrices of kFormat; each block may look at all pairs.
+template <WeightFormat kFormat, int kRows>
+__global__ void __launch_bounds__(kThreads, kBlocksPerSm<kFormat, kRows>)
     GemvKernel(ProductArgs args) {
   uint4* x = &DynamicShared<uint4>();  // [kRows][RowChunksOfInput(cols)]
   const int warp = blockIdx.x * kWarps + threadIdx.x / 32;
@@ -224,8 +230,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm<kType, kRows>)
   if (warp < pairs) {
     const Pair first = PairAt(args, warp);
     if (AlwaysComputed(args, first.a.matrix)) {
-      PrefetchRow(args.w[first.a.matrix], first.a.index);
-      PrefetchRow(args.w[first.b.matrix], first.b.index);
+      PrefetchRow<kFormat>(args.w[first.a.matrix], first.a.index);
+      PrefetchRow<kFormat>(args.w[first.b.matrix], first.b.index);
     }
   }
   GriddepWait();
@@ -237,20 +243,20 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm<kType, kRows>)
   GriddepLaunch();  // the next kernel fetches its weights as blocks here end
   for (int i = warp; i < pairs; i += gridDim.x * kWarps) {
     const Pair pair = PairAt(args, i);
-    if (args.w[pair.a.matrix].type == kType) {
-      ComputePair<kType, kRows>(args, pair, x);
+    if (args.w[pair.a.matrix].format == kFormat) {
+      ComputePair<kFormat, kRows>(args, pair, x);
     }
   }
 }
 
-template <DType kType, int kRows>
+template <WeightFormat kFormat, int kRows>
 cudaError_t LaunchRows(const ProductArgs& args, cudaStream_t stream) {
   int sms = 0;
   const cudaError_t error = CountSms(&sms);
   if (error != cudaSuccess) return error;
   const int blocks = std::min(DivideUp(NumTiles<2>(args), kWarps),
-                              sms * kBlocksPerSm<kType, kRows>);
-  return Launch<GemvKernel<kType, kRows>>(
+                              sms * kBlocksPerSm<kFormat, kRows>);
+  return Launch<GemvKernel<kFormat, kRows>>(
       {.grid = dim3(blocks),
        .block = dim3(kThreads),
        .smem_bytes = sizeof(uint4) * kRows * RowChunksOfInput(args.w[0].cols),
@@ -259,24 +265,24 @@ cudaError_t LaunchRows(const ProductArgs& args, cudaStream_t stream) {
       args);
 }
 
-// A launch for the matrices of type kType, if there are any.
-template <DType kType>
-cudaError_t LaunchType(const ProductArgs& args, cudaStream_t stream) {
+// A launch for the matrices of kFormat, if there are any.
+template <WeightFormat kFormat>
+cudaError_t LaunchFormat(const ProductArgs& args, cudaStream_t stream) {
   if (std::none_of(std::begin(args.w), std::end(args.w),
                    [](const DeviceMatrix& w) {
-                     return w.rows > 0 && w.type == kType;
+                     return w.rows > 0 && w.format == kFormat;
                    })) {
     return cudaSuccess;
   }
   switch (args.rows) {
     case 1:
-      return LaunchRows<kType, 1>(args, stream);
+      return LaunchRows<kFormat, 1>(args, stream);
     case 2:
-      return LaunchRows<kType, 2>(args, stream);
+      return LaunchRows<kFormat, 2>(args, stream);
     case 3:
-      return LaunchRows<kType, 3>(args, stream);
+      return LaunchRows<kFormat, 3>(args, stream);
     case 4:
-      return LaunchRows<kType, 4>(args, stream);
+      return LaunchRows<kFormat, 4>(args, stream);
   }
   return cudaErrorInvalidValue;
 }
@@ -284,8 +290,9 @@ cudaError_t LaunchType(const ProductArgs& args, cudaStream_t stream) {
 }  // namespace
 
 cudaError_t Gemv(const ProductArgs& args, cudaStream_t stream) {
-  for (const auto launch : {LaunchType<DType::kBF16>, LaunchType<DType::kQ8_0>,
-                            LaunchType<DType::kQ4_0>}) {
+  for (const auto launch :
+       {LaunchFormat<WeightFormat::kBf16>, LaunchFormat<WeightFormat::kQ8_0>,
+        LaunchFormat<WeightFormat::kQ4_0>, LaunchFormat<WeightFormat::kFp8>}) {
     const cudaError_t error = launch(args, stream);
     if (error != cudaSuccess) return error;
   }

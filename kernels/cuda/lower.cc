@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/pack.h"
 #include "kernels/cuda/packed_matrix.h"
 #include "kernels/cuda/row_plan.h"
 
@@ -37,7 +38,11 @@ void CudaBackend::NeedScratch(DeviceBuffer* buffer, int64_t num_bytes) {
 
 void CudaBackend::Lower(const strata::EmbedArgs& args) {
   auto [it, is_new] = tables_.try_emplace(args.table.data);
-  if (is_new) it->second = ToDevice(args.table);
+  // A step reads few of its rows, so that fewer bytes would gain nothing.
+  if (is_new) {
+    it->second =
+        ToDevice(args.table, FormatOf(args.table.type, /*fp8_weights=*/false));
+  }
   const DeviceMatrix table = it->second;
   const int rows = Padded(static_cast<int>(args.tokens.size()));
   const int64_t tokens = upload_.Append(args.tokens, rows, -1);
@@ -75,7 +80,7 @@ bool CudaBackend::IsForLibrary(const ProductArgs& args) const {
   return args.then != ProductArgs::Then::kSwiGlu &&
          std::all_of(std::begin(args.w), std::end(args.w),
                      [](const DeviceMatrix& w) {
-                       return w.rows == 0 || w.type == DType::kBF16;
+                       return w.rows == 0 || w.format == WeightFormat::kBf16;
                      });
 }
 
@@ -151,7 +156,7 @@ void CudaBackend::Lower(const GatedMlpArgs& args) {
   product.w[0] = PackedMatrix::Of(args.gate);
   product.w[1] = PackedMatrix::Of(args.up);
   auto* const z = reinterpret_cast<Bf16*>(args.y);
-  if (product.w[0].type == product.w[1].type) {
+  if (product.w[0].format == product.w[1].format) {
     product.then = ProductArgs::Then::kSwiGlu;
     product.z = z;
     LowerProduct(product, 2, kNothing, kNothing);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/bf16.h"
+#include "kernels/cuda/weight_format.h"
 #include "kernels/dtype.h"
 
 // The operations of kernels/ops.h on device memory, as
@@ -23,16 +24,16 @@ namespace strata::cuda {
 inline constexpr int kMaxGemvRows = 4;
 inline constexpr int kMaxSmallRows = 16;
 
-// Weights [rows, cols]: bf16 row-major, or blocks of Q8_0, Q4_0 as in
-// kernels/dtype.h with quants and scales apart, so that both load aligned.
+// Weights [rows, cols].
 struct DeviceMatrix {
-  DType type = DType::kBF16;    // kBF16, kQ8_0, kQ4_0
-  const void* data = nullptr;   // [rows, cols] bf16, int8, or nibbles (low: the
-                                // block's first 16 elements, high: its last 16)
-  const F16* scales = nullptr;  // [rows, cols / 32]; null for bf16
-  int rows = 0;                 // outputs
-  int cols = 0;                 // inputs, a multiple of 16; of 32 where
-                                // quantised
+  WeightFormat format = WeightFormat::kBf16;
+  const void* data = nullptr;         // [rows, cols] by the format
+  const F16* block_scales = nullptr;  // [rows, cols / 32] of Q8_0, Q4_0, or
+                                      // null
+  const float* row_scales = nullptr;  // [rows] of fp8, or null
+  int rows = 0;                       // outputs
+  int cols = 0;                       // inputs, a multiple of 16; of 32 where
+                                      // blocks have scales
 };
 
 struct DeviceSampledToken;
@@ -113,7 +114,7 @@ cudaError_t Norm(const NormArgs& args, cudaStream_t stream);
 //   kAdd     y[r] += out[r]
 //   kSwiGlu  z[r] = silu(out0[r]) * out1[r] as bf16, silu(v) = v / (1 + e^-v),
 //   of
-//            W0 and W1 of one type and size
+//            W0 and W1 of one format and size
 //
 // Up to kMaxGemvRows rows the weights stream once through plain arithmetic, in
 // the kernel that norms.  Above, the norm is a kernel of its own, over
@@ -148,7 +149,7 @@ int64_t ProductScratchBytes(const ProductArgs& args);
 cudaError_t NormInput(ProductArgs* args, cudaStream_t stream);
 
 // z[r] = silu(gate) * up as bf16, of y[r] = gate | up: kSwiGlu's end, for two
-// matrices of different types.
+// matrices of different formats.
 struct SwiGluArgs {
   const float* y = nullptr;  // [rows, 2 cols]
   int rows = 0;

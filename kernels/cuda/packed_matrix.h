@@ -16,15 +16,8 @@ class PackedMatrix final : public Matrix {
   int64_t rows() const override { return matrix_.rows; }
   int64_t cols() const override { return matrix_.cols; }
   int64_t num_bytes() const override {
-    const int64_t elements = rows() * cols();
-    switch (matrix_.type) {
-      case DType::kQ8_0:
-        return elements + elements / 32 * 2;
-      case DType::kQ4_0:
-        return elements / 2 + elements / 32 * 2;
-      default:
-        return elements * 2;
-    }
+    return rows() * (RowBytes(matrix_.format, cols()) +
+                     RowScaleBytes(matrix_.format, cols()));
   }
   const DeviceMatrix& device() const { return matrix_; }
 

@@ -14,15 +14,14 @@ bool IsGemv(const ProductArgs& args) {
 bool IsValid(const ProductArgs& args) {
   for (const DeviceMatrix& w : args.w) {
     if (w.rows == 0) continue;
-    const int multiple = w.type == DType::kBF16 ? 16 : 32;
+    const int multiple = HasBlockScales(w.format) ? 32 : 16;
     if (w.cols != args.w[0].cols || w.cols % multiple != 0) return false;
-    if (w.type != DType::kBF16 && w.type != DType::kQ8_0 &&
-        w.type != DType::kQ4_0) {
-      return false;
-    }
+    const bool is_fp8 = w.format == WeightFormat::kFp8;
+    if (is_fp8 != (w.row_scales != nullptr)) return false;
   }
   return args.then != ProductArgs::Then::kSwiGlu ||
-         (args.w[0].rows == args.w[1].rows && args.w[0].type == args.w[1].type);
+         (args.w[0].rows == args.w[1].rows &&
+          args.w[0].format == args.w[1].format);
 }
 
 }  // namespace

@@ -70,6 +70,12 @@ __device__ inline bool AlwaysComputed(const ProductArgs& args, int matrix) {
   return matrix == 0 || args.any == nullptr;
 }
 
+// What the sums of an output are to be multiplied by before they are stored.
+__device__ inline float ScaleOf(const ProductArgs& args, const Output& at) {
+  const float* scales = args.w[at.matrix].row_scales;
+  return scales != nullptr ? scales[at.index] : 1.0f;
+}
+
 // y, at `row` of the input: stores or adds.
 __device__ inline void StoreOutput(const ProductArgs& args, int64_t row,
                                    const Output& at, float sum) {

@@ -4,7 +4,7 @@
 #include "kernels/cuda/ops.h"
 
 // The kernels behind Product, by how many rows they are for.  None needs
-// scratch.  REQUIRES: rows > 0, and of kSwiGlu w[0] and w[1] of one type.
+// scratch.  REQUIRES: rows > 0, and of kSwiGlu w[0] and w[1] of one format.
 namespace strata::cuda {
 
 // More columns do not fit into shared memory with kMaxGemvRows rows.

@@ -17,6 +17,16 @@ constexpr int kHeadDims[] = {16, 32, 64, 80, 96, 128, 256};
 constexpr int kMaxGroup = 16;
 constexpr int kMaxVocab = 1 << 20;
 
+absl::StatusOr<int64_t> BytesOf(const WeightView& view, bool fp8_weights) {
+  if (view.cols % 16 != 0) {
+    return absl::UnimplementedError(
+        absl::StrCat("the CUDA backend takes matrices of a multiple of 16 "
+                     "columns, not of ",
+                     view.cols));
+  }
+  return PackedBytes(view, FormatOf(view.type, fp8_weights));
+}
+
 }  // namespace
 
 absl::StatusOr<int64_t> CudaBackend::FreeBytes() const {
@@ -30,13 +40,11 @@ absl::StatusOr<int64_t> CudaBackend::FreeBytes() const {
 }
 
 absl::StatusOr<int64_t> CudaBackend::PackedBytes(const WeightView& view) const {
-  if (view.cols % 16 != 0) {
-    return absl::UnimplementedError(
-        absl::StrCat("the CUDA backend takes matrices of a multiple of 16 "
-                     "columns, not of ",
-                     view.cols));
-  }
-  return cuda::PackedBytes(view);
+  return BytesOf(view, options_.fp8_weights);
+}
+
+absl::StatusOr<int64_t> CudaBackend::TableBytes(const WeightView& table) const {
+  return BytesOf(table, /*fp8_weights=*/false);
 }
 
 absl::StatusOr<int64_t> CudaBackend::Reserve(const KvLayout& layout) {

@@ -14,7 +14,8 @@
 // A block has 16 kTiles outputs.  Its warps take slices of 64 columns in turn,
 // each with a cp.async pipeline of its own and no barrier, and add up at the
 // end.  Quantised weights go to shared memory as they are and to the mma as
-// whole numbers; the sum of each 32 columns is then scaled.
+// whole numbers, fp8 as bf16; where blocks have scales, the sum of each 32
+// columns is then scaled.
 namespace strata::cuda {
 namespace {
 
@@ -27,13 +28,13 @@ constexpr int kSliceBlocks = kSliceCols / 32;
 // different banks.
 constexpr int kPadBytes = 16;
 constexpr int kInputStride = kSliceCols * sizeof(Bf16) + kPadBytes;
-template <DType kType>
+template <WeightFormat kFormat>
 constexpr int kWeightStride =
-    kSliceCols / kChunkWeights<kType> * 16 + kPadBytes;
+    kSliceCols / kChunkWeights<kFormat> * 16 + kPadBytes;
 
 template <int kTiles, int kRowTiles>
 struct alignas(16) Stage {
-  unsigned char w[kTiles * 16 * kInputStride];  // enough for every type
+  unsigned char w[kTiles * 16 * kInputStride];  // enough for every format
   unsigned char x[kRowTiles * 8 * kInputStride];
 };
 
@@ -44,7 +45,7 @@ union Shared {
 };
 
 // One warp's share of a block's outputs.
-template <DType kType, int kTiles, int kRowTiles>
+template <WeightFormat kFormat, int kTiles, int kRowTiles>
 class WarpProduct {
  public:
   using Stages = Stage<kTiles, kRowTiles>[kStages];
@@ -93,8 +94,6 @@ class WarpProduct {
   }
 
  private:
-  static constexpr bool kIsQuantized = kType != DType::kBF16;
-
   // Of rows g and g + 8 of each tile in the blocks of a slice.
   struct Scales {
     float of[kTiles][2][kSliceBlocks];
@@ -106,19 +105,19 @@ class WarpProduct {
 
   __device__ void StartWeights(int slice) {
     if (slice >= num_slices_) return;
-    constexpr int kChunks = kSliceCols / kChunkWeights<kType>;
+    constexpr int kChunks = kSliceCols / kChunkWeights<kFormat>;
     unsigned char* w = stages_[slice % kStages].w;
-    const int first = FirstCol(slice) / kChunkWeights<kType>;
-    const int chunks = cols_ / kChunkWeights<kType>;
+    const int first = FirstCol(slice) / kChunkWeights<kFormat>;
+    const int chunks = cols_ / kChunkWeights<kFormat>;
     for (int i = threadIdx.x % 32; i < kTiles * 16 * kChunks; i += 32) {
       const int row = i / kChunks, chunk = i % kChunks;
       const Output at = OutputAt<16>(args_, tile_, row);
       const DeviceMatrix& matrix = args_.w[at.matrix];
       const bool valid = at.index < matrix.rows && first + chunk < chunks;
       const uint4* from =
-          valid ? RowChunks<kType>(matrix, at.index) + first + chunk
+          valid ? RowChunks<kFormat>(matrix, at.index) + first + chunk
                 : static_cast<const uint4*>(matrix.data);
-      CpAsync16(w + row * kWeightStride<kType> + chunk * 16, from, valid);
+      CpAsync16(w + row * kWeightStride<kFormat> + chunk * 16, from, valid);
     }
   }
 
@@ -139,7 +138,7 @@ class WarpProduct {
   // Zeros past the matrix: what weights stand there does not count.
   __device__ Scales LoadScales(int slice) const {
     Scales scales = {};
-    if (!kIsQuantized || slice >= num_slices_) return scales;
+    if (!kHasBlockScales<kFormat> || slice >= num_slices_) return scales;
     const int first = FirstCol(slice) / 32;
     for (int m = 0; m < kTiles; ++m) {
       for (int half = 0; half < 2; ++half) {
@@ -149,7 +148,7 @@ class WarpProduct {
         for (int b = 0; b < kSliceBlocks; ++b) {
           if (at.index >= matrix.rows || first + b >= cols_ / 32) continue;
           scales.of[m][half][b] =
-              Widen(RowScales<kType>(matrix, at.index)[first + b]);
+              Widen(BlockScales<kFormat>(matrix, at.index)[first + b]);
         }
       }
     }
@@ -169,13 +168,13 @@ class WarpProduct {
         float part[kRowTiles][4] = {};
         for (int k = 0; k < 2; ++k) {
           uint32_t w[4];
-          LoadWeights(stage.w + 16 * m * kWeightStride<kType>, 2 * b + k, w);
+          LoadWeights(stage.w + 16 * m * kWeightStride<kFormat>, 2 * b + k, w);
           for (int n = 0; n < kRowTiles; ++n) {
             const uint32_t half[2] = {x[n][2 * k], x[n][2 * k + 1]};
-            MmaBf16(kIsQuantized ? part[n] : sum_[m][n], w, half);
+            MmaBf16(kHasBlockScales<kFormat> ? part[n] : sum_[m][n], w, half);
           }
         }
-        if constexpr (kIsQuantized) {
+        if constexpr (kHasBlockScales<kFormat>) {
           for (int n = 0; n < kRowTiles; ++n) {
             for (int j = 0; j < 4; ++j) {
               sum_[m][n][j] += scales.of[m][j / 2][b] * part[n][j];
@@ -190,17 +189,19 @@ class WarpProduct {
   __device__ static void LoadWeights(const unsigned char* rows, int k,
                                      uint32_t (&w)[4]) {
     const int lane = threadIdx.x % 32;
-    constexpr int kStride = kWeightStride<kType>;
-    if constexpr (kType == DType::kBF16) {
+    constexpr int kStride = kWeightStride<kFormat>;
+    if constexpr (kFormat == WeightFormat::kBf16) {
       Ldmatrix(w, rows + lane % 16 * kStride + (2 * k + lane / 16) * 16);
     } else {
       for (int i = 0; i < 4; ++i) {
         const unsigned char* row = rows + (lane / 4 + i % 2 * 8) * kStride;
         const int col = lane % 4 * 2 + i / 2 * 8;  // of the 16
-        constexpr bool kIsInt8 = kType == DType::kQ8_0;
+        constexpr bool kIsByte = kFormat != WeightFormat::kQ4_0;
         const uint32_t pair = *reinterpret_cast<const uint16_t*>(
-            row + (kIsInt8 ? 16 * k : k / 2 * 16) + col);
-        if constexpr (kIsInt8) {
+            row + (kIsByte ? 16 * k : k / 2 * 16) + col);
+        if constexpr (kFormat == WeightFormat::kFp8) {
+          w[i] = WidenFp8(pair);
+        } else if constexpr (kIsByte) {
           w[i] = PackBf16(static_cast<int8_t>(pair),
                           static_cast<int8_t>(pair >> 8));
         } else {  // low nibbles are the block's first 16 columns
@@ -221,11 +222,12 @@ class WarpProduct {
 };
 
 // Returns false, all threads alike, if the tile is not wanted.
-template <DType kType, int kTiles, int kRowTiles>
+template <WeightFormat kFormat, int kTiles, int kRowTiles>
 __device__ bool ComputeTile(const ProductArgs& args, const Tile& tile,
                             Shared<kTiles, kRowTiles>& shared) {
   const int warp = threadIdx.x / 32;
-  WarpProduct<kType, kTiles, kRowTiles> product(args, tile, shared.stage[warp]);
+  WarpProduct<kFormat, kTiles, kRowTiles> product(args, tile,
+                                                  shared.stage[warp]);
   const bool always = AlwaysComputed(args, tile.matrix);
   if (always) product.Prefetch();
   GriddepWait();
@@ -258,9 +260,11 @@ __device__ void StoreTile(const ProductArgs& args, const Tile& tile,
     const int row = i / outputs, output = i % outputs;
     const Output at = OutputAt<16>(args, tile, output);
     if (at.index >= args.w[at.matrix].rows) continue;
-    const float sum = WarpsSum(shared, row, output);
+    const float sum = ScaleOf(args, at) * WarpsSum(shared, row, output);
     if (is_swiglu) {
-      StoreSwiGlu(args, row, at.index, sum, WarpsSum(shared, row, 16 + output));
+      const float up =
+          ScaleOf(args, {1, at.index}) * WarpsSum(shared, row, 16 + output);
+      StoreSwiGlu(args, row, at.index, sum, up);
     } else {
       StoreOutput(args, row, at, sum);
     }
@@ -273,15 +277,18 @@ __global__ void __launch_bounds__(kThreads)
   auto& shared = DynamicShared<Shared<kTiles, kRowTiles>>();
   const Tile tile = TileAt<kTiles * 16>(args, blockIdx.x);
   bool wanted;
-  switch (args.w[tile.matrix].type) {
-    case DType::kQ8_0:
-      wanted = ComputeTile<DType::kQ8_0>(args, tile, shared);
+  switch (args.w[tile.matrix].format) {
+    case WeightFormat::kQ8_0:
+      wanted = ComputeTile<WeightFormat::kQ8_0>(args, tile, shared);
       break;
-    case DType::kQ4_0:
-      wanted = ComputeTile<DType::kQ4_0>(args, tile, shared);
+    case WeightFormat::kQ4_0:
+      wanted = ComputeTile<WeightFormat::kQ4_0>(args, tile, shared);
+      break;
+    case WeightFormat::kFp8:
+      wanted = ComputeTile<WeightFormat::kFp8>(args, tile, shared);
       break;
     default:
-      wanted = ComputeTile<DType::kBF16>(args, tile, shared);
+      wanted = ComputeTile<WeightFormat::kBf16>(args, tile, shared);
   }
   if (wanted) StoreTile(args, tile, shared);
 }

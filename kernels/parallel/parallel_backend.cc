@@ -120,6 +120,14 @@ absl::StatusOr<int64_t> ParallelBackend::PackedBytes(
   return std::accumulate(counts.begin(), counts.end(), int64_t{0});
 }
 
+absl::StatusOr<int64_t> ParallelBackend::TableBytes(
+    const WeightView& table) const {
+  STRATA_ASSIGN_OR_RETURN(
+      const std::vector<int64_t> counts,
+      CountOnEach([&](int rank) { return ranks_[rank]->TableBytes(table); }));
+  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+}
+
 std::unique_ptr<Matrix> ParallelBackend::Pack(const WeightView& view) {
   auto matrix = std::make_unique<SplitMatrix>(view, num_ranks());
   threads_.Run([&](int rank) {

@@ -58,6 +58,7 @@ class ParallelBackend final : public Backend {
   // Of all ranks.  REQUIRES, as Pack: each rank has a unit of the view
   // (view.split_unit).
   absl::StatusOr<int64_t> PackedBytes(const WeightView& view) const override;
+  absl::StatusOr<int64_t> TableBytes(const WeightView& table) const override;
   std::unique_ptr<Matrix> Pack(const WeightView& view) override;
   float* NewFloats(int64_t count) override;
   float* NewFloats(const WeightView& view) override;

@@ -30,12 +30,13 @@ struct ServerOptions {
   std::string adapter;            // a PEFT LoRA directory; empty: none
   std::string served_model_name;  // empty: by the names of model and adapter
   std::string host = "127.0.0.1";
-  int grpc_port = 8001;            // 0: a free one
-  int http_port = 8002;            // 0: a free one
-  std::string backend = "auto";    // auto, cpu, cuda
-  int threads = 0;                 // 0: all cores
-  int tensor_parallel = 1;         // devices that compute one model together
-  std::string precision = "auto";  // auto, f32
+  int grpc_port = 8001;              // 0: a free one
+  int http_port = 8002;              // 0: a free one
+  std::string backend = "auto";      // auto, cpu, cuda
+  int threads = 0;                   // 0: all cores
+  int tensor_parallel = 1;           // devices that compute one model together
+  std::string precision = "auto";    // auto, f32
+  std::string weight_type = "auto";  // auto, fp8
   MemorySize kv_memory = {.bytes = int64_t{1} << 30};
   int page_tokens = 16;
   int max_sequences = 64;

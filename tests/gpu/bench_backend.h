@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/backend.h"
+#include "kernels/cuda/cuda_backend.h"
 
 namespace strata {
 
@@ -16,7 +17,8 @@ struct BenchBackend {
 };
 
 // bench_backend_gpu.cc or bench_backend_on_cpu.cc.
-absl::StatusOr<BenchBackend> OpenBenchBackend();
+absl::StatusOr<BenchBackend> OpenBenchBackend(
+    const cuda::CudaOptions& options = {});
 
 }  // namespace strata
 

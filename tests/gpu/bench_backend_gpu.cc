@@ -8,9 +8,10 @@
 
 namespace strata {
 
-absl::StatusOr<BenchBackend> OpenBenchBackend() {
+absl::StatusOr<BenchBackend> OpenBenchBackend(
+    const cuda::CudaOptions& options) {
   STRATA_ASSIGN_OR_RETURN(std::unique_ptr<cuda::CudaBackend> backend,
-                          cuda::CudaBackend::Create());
+                          cuda::CudaBackend::Create(/*device=*/0, options));
   absl::StatusOr<std::unique_ptr<cuda::GemmLibrary>> library =
       cuda::LoadCublasGemm();
   if (!library.ok()) {

@@ -6,9 +6,10 @@
 
 namespace strata {
 
-absl::StatusOr<BenchBackend> OpenBenchBackend() {
+absl::StatusOr<BenchBackend> OpenBenchBackend(
+    const cuda::CudaOptions& options) {
   STRATA_ASSIGN_OR_RETURN(std::unique_ptr<cuda::CudaBackend> backend,
-                          cuda::CudaBackend::Create());
+                          cuda::CudaBackend::Create(/*device=*/0, options));
   return BenchBackend{std::move(backend), "own kernels for prompts"};
 }
 

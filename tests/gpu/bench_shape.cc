@@ -50,6 +50,7 @@ BenchShape Qwen3Shape() {
           .repeats = 12,
           .attention_contexts = {1024, 4096, 16384, 32768},
           .attention_rows = {1, 4, 8, 16, 32, 64},
+          .product_rows = {1, 2, 4, 8, 16, 32, 64, 2048},
           .contexts = {256, 2048, 8192, 16384, 32768},
           .batches = {1, 4, 16},
           .prompts = {2048, 8192, 16384, 32768},
@@ -76,6 +77,7 @@ BenchShape TinyShape() {
           .repeats = 1,
           .attention_contexts = {33},
           .attention_rows = {1, 3},
+          .product_rows = {1, 5, 17},
           .contexts = {33},
           .batches = {1, 2},
           .prompts = {33},
@@ -138,12 +140,6 @@ WeightView RandomCheckpoint::Ones(int64_t count) const {
           .type = DType::kF32,
           .rows = 1,
           .cols = count};
-}
-
-int64_t WeightBytes(const ModelConfig& c) {
-  const double layers = c.num_layers * (LayerParameters(c) + KvParameters(c));
-  const double head = double{1} * c.vocab_size * c.hidden_size;
-  return static_cast<int64_t>((layers + head) * sizeof(Bf16));
 }
 
 int64_t LayerKvBytes(const ModelConfig& c) {

@@ -25,6 +25,7 @@ struct BenchShape {
   int repeats = 0;  // of a decode step; the median counts
 
   std::vector<int> attention_contexts, attention_rows;
+  std::vector<int> product_rows;
   std::vector<int> contexts, batches;  // of decode steps
   std::vector<int> prompts;            // of TTFT
   std::vector<std::string> strategies;
@@ -53,8 +54,6 @@ class RandomCheckpoint {
 // `count` bf16 numbers, uniform in (-limit, limit), as bytes.
 std::vector<std::byte> RandomBf16(int64_t count, float limit);
 
-// Of the matrices that a decode step reads.
-int64_t WeightBytes(const ModelConfig& config);
 // Of K and V of one position in one layer, in bf16.
 int64_t LayerKvBytes(const ModelConfig& config);
 // Of queries against `num_keys` keys in all, and the values.

@@ -11,8 +11,21 @@
 #include <utility>
 
 #include "tests/gpu/bench_backend.h"
+#include "tests/gpu/bench_device.h"
 #include "tests/gpu/kernel_cases.h"
 #include "tests/gpu/model_cases.h"
+
+namespace {
+
+strata::BenchBackend Open(const strata::cuda::CudaOptions& options) {
+  auto opened = strata::OpenBenchBackend(options);
+  if (!opened.ok()) {
+    strata::Die("the device", opened.status().ToString().c_str());
+  }
+  return *std::move(opened);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   bool is_tiny = false;
@@ -29,20 +42,21 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  auto opened = strata::OpenBenchBackend();
-  if (!opened.ok()) {
-    std::fprintf(stderr, "cuda_bench: %s\n",
-                 opened.status().ToString().c_str());
-    return 1;
-  }
   const strata::BenchShape shape =
       is_tiny ? strata::TinyShape() : strata::Qwen3Shape();
-  std::printf("%s; %s\n\n", opened->backend->device().c_str(),
-              opened->gemm.c_str());
+  {
+    const strata::BenchBackend opened = Open({});
+    std::printf("%s; %s\n\n", opened.backend->device().c_str(),
+                opened.gemm.c_str());
+  }
   const strata::ResultTable table(json);
   const double copy_rate = MeasureCopy(shape, table);
   MeasureAttention(shape, copy_rate, table);
-  strata::ModelBench model(shape, std::move(opened->backend), copy_rate, table);
+  MeasureProducts(shape, copy_rate, table);
+  strata::ModelBench(shape, Open({.fp8_weights = true}).backend, copy_rate,
+                     table)
+      .MeasureWeights("decode fp8 weights");
+  strata::ModelBench model(shape, Open({}).backend, copy_rate, table);
   model.MeasureDecoding();
   model.MeasurePrompts();
   model.MeasureHost();

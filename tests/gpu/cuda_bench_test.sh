@@ -14,7 +14,7 @@ mapfile -t ROWS < <(grep '^| ' "$OUT" | tail -n +2)
 ((${#ROWS[@]} == $(wc -l <"$JSON"))) || die "table and JSON differ in rows"
 NUMBER='-?[0-9]+(\.[0-9]+)?'
 for row in "${ROWS[@]}"; do
-  [[ $row =~ ^\|\ [a-z\ ]+\ \|\ [a-z0-9=-]+\ \|(\ (-|$NUMBER)\ \|){11}$ ]] ||
+  [[ $row =~ ^\|\ [a-z0-9\ ]+\ \|\ [a-z0-9=-]+\ \|(\ (-|$NUMBER)\ \|){11}$ ]] ||
     die "no row of numbers: $row"
   [[ $row =~ \|\ [0-9.]*[1-9][0-9.]*\ \| ]] || die "nothing but zeros: $row"
 done
@@ -34,5 +34,8 @@ expect 2 '^| host time | full '
 expect 1 '^| decode | full | 33 | 4 '
 expect 1 '^| decode | every=4 | 33 | 6 '
 expect 6 '^| decode | '
+expect 3 '^| product bf16 '
+expect 3 '^| product fp8 '
+expect 2 '^| decode fp8 weights | full '
 # 33 positions of 4 layers, 2 heads, 32 dimensions, K and V, 2 bytes.
 expect 1 '^| decode | full | 33 | 2 .* | 0.1 |'

@@ -259,4 +259,47 @@ void MeasureAttention(const BenchShape& shape, double copy_rate,
   }
 }
 
+void MeasureProducts(const BenchShape& shape, double copy_rate,
+                     const ResultTable& table) {
+  const int outputs = shape.config.intermediate_size;
+  const int cols = shape.config.hidden_size;
+  for (const auto format :
+       {cuda::WeightFormat::kBf16, cuda::WeightFormat::kFp8}) {
+    const int64_t matrix_bytes = outputs * cuda::RowBytes(format, cols);
+    const auto copies = static_cast<int>(
+        std::clamp<int64_t>(shape.rotated_bytes / matrix_bytes, 1, 64));
+    const DeviceBuffer weights = RandomMemory(copies * matrix_bytes);
+    const DeviceBuffer scales = ToDevice(std::vector<float>(outputs, 0.01f));
+    for (const int rows : shape.product_rows) {
+      const DeviceBuffer x = RandomMemory(int64_t{rows} * cols * 2);
+      const DeviceBuffer y = Allocate(int64_t{rows} * outputs * 4);
+      cuda::ProductArgs args = {.x = At<Bf16>(x), .rows = rows};
+      args.y = reinterpret_cast<float*>(y.data());
+      args.w[0] = {.format = format, .rows = outputs, .cols = cols};
+      if (format == cuda::WeightFormat::kFp8) {
+        args.w[0].row_scales = At<float>(scales);
+      }
+      const double seconds =
+          MedianSeconds(shape.repeats,
+                        [&] {
+                          for (int i = 0; i < copies; ++i) {
+                            args.w[0].data = weights.data() + i * matrix_bytes;
+                            CheckCuda(cuda::Product(args, nullptr), "product");
+                          }
+                          CheckCuda(cudaDeviceSynchronize(), "product");
+                        }) /
+          copies;
+      const double rate = static_cast<double>(matrix_bytes) / seconds;
+      table.Add(
+          {.what = format == cuda::WeightFormat::kFp8 ? "product fp8"
+                                                      : "product bf16",
+           .rows = rows,
+           .values = {{"ms", 1e3 * seconds},
+                      {"TFLOP/s", 2e-12 * rows * outputs * cols / seconds},
+                      {"GB/s", 1e-9 * rate},
+                      {"of copy", rate / copy_rate}}});
+    }
+  }
+}
+
 }  // namespace strata

@@ -14,6 +14,11 @@ double MeasureCopy(const BenchShape& shape, const ResultTable& table);
 void MeasureAttention(const BenchShape& shape, double copy_rate,
                       const ResultTable& table);
 
+// The product of one MLP matrix with rows of x, by the server's own kernels;
+// copies of it take turns.
+void MeasureProducts(const BenchShape& shape, double copy_rate,
+                     const ResultTable& table);
+
 }  // namespace strata
 
 #endif  // TESTS_GPU_KERNEL_CASES_H_

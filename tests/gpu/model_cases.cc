@@ -45,6 +45,12 @@ ModelBench::ModelBench(const BenchShape& shape,
   transformer_ = std::make_unique<Transformer>(
       PackModel(random.checkpoint(), backend_.get(), [](int) {}),
       backend_.get(), shape.chunk_rows);
+  const Checkpoint& checkpoint = random.checkpoint();
+  const auto held_bytes = PackedModelBytes(checkpoint, *backend_);
+  CheckOk(held_bytes.status(), "the model");
+  const auto table_bytes = backend_->TableBytes(checkpoint.embedding);
+  CheckOk(table_bytes.status(), "the embedding");
+  weight_bytes_ = *held_bytes - *table_bytes;
   KvLayout layout = {.page_tokens = shape.page_tokens,
                      .kv_heads = shape.config.num_kv_heads,
                      .head_dim = shape.config.head_dim};
@@ -167,15 +173,22 @@ void ModelBench::MeasurePrompts() {
   }
 }
 
-void ModelBench::MeasureStep(const std::string& spec, int context, int batch) {
+void ModelBench::MeasureWeights(const std::string& what) {
+  for (const int batch : shape_.batches) {
+    MeasureStep(what, "full", shape_.contexts.front(), batch);
+  }
+}
+
+void ModelBench::MeasureStep(const std::string& what, const std::string& spec,
+                             int context, int batch) {
   const SharingStrategy strategy = Strategy(spec);
   const Batch made = NewBatch(strategy, batch, context, context - 1);
   const double seconds = MedianSeconds(shape_.repeats, [&] { Run(made.plan); });
   const double kv_bytes = KvBytes(strategy, int64_t{batch} * context);
   // Every layer reads a cache, its own or its leader's.
-  const double read = static_cast<double>(WeightBytes(shape_.config)) +
+  const double read = static_cast<double>(weight_bytes_) +
                       KvBytes(Strategy("full"), int64_t{batch} * context);
-  table_.Add({.what = "decode",
+  table_.Add({.what = what,
               .strategy = spec,
               .context = context,
               .rows = batch,
@@ -192,10 +205,10 @@ void ModelBench::MeasureDecoding() {
     for (const std::string& spec : shape_.strategies) {
       const int most = MostThatFits(Strategy(spec), context);
       for (const int batch : shape_.batches) {
-        if (batch <= most) MeasureStep(spec, context, batch);
+        if (batch <= most) MeasureStep("decode", spec, context, batch);
       }
       const int largest = std::ranges::max(shape_.batches);
-      if (most > largest) MeasureStep(spec, context, most);
+      if (most > largest) MeasureStep("decode", spec, context, most);
     }
   }
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/batch_plan.h"
@@ -29,6 +30,8 @@ class ModelBench {
   // Steps that decode, at every context, batch and strategy.  Nobody has
   // written their pages: what these hold has no say in the time.
   void MeasureDecoding();
+  // Of these the shortest context alone, as rows `what`: mostly weights.
+  void MeasureWeights(const std::string& what);
   // What the host computes for a step: the time of its thread on a processor
   // while it sleeps, not spins, for the device, which it does from then on.
   void MeasureHost();
@@ -45,7 +48,8 @@ class ModelBench {
   int64_t BlocksOf(int num_tokens) const;
   // The most sequences of num_tokens that the pool holds, at most max_batch.
   int MostThatFits(const SharingStrategy& strategy, int num_tokens) const;
-  void MeasureStep(const std::string& spec, int context, int batch);
+  void MeasureStep(const std::string& what, const std::string& spec,
+                   int context, int batch);
   double KvBytes(const SharingStrategy& strategy, int64_t num_tokens) const;
   // In use on the device, with pages for `kv_bytes` alone.
   double PeakBytes(double kv_bytes) const;
@@ -58,6 +62,7 @@ class ModelBench {
   std::unique_ptr<Transformer> transformer_;
   int64_t num_pages_ = 0;
   int64_t page_bytes_ = 0;
+  int64_t weight_bytes_ = 0;  // that a step reads
   std::vector<SampledToken> sampled_;
 };
 

@@ -90,6 +90,20 @@ TEST(ModelCostsTest, GpusHoldQ4_1AsBf16) {
   EXPECT_EQ(head_bytes(DType::kF32), 7 * 64 * 2);
 }
 
+// But for the embedding, and what blocks of a file have scales for.
+TEST(ModelCostsTest, Fp8HalvesBf16) {
+  Checkpoint checkpoint;
+  for (const auto& [type, head_bytes] :
+       {std::pair(DType::kBF16, 7 * (64 + 4)), {DType::kQ8_0, 7 * 2 * 34}}) {
+    checkpoint.head = {.type = type, .rows = 7, .cols = 64};
+    checkpoint.embedding = {.type = DType::kBF16, .rows = 7, .cols = 64};
+    const ModelCosts costs =
+        CostsOf(checkpoint, /*is_gpu=*/true, /*fp8_weights=*/true);
+    EXPECT_EQ(costs.head.num_bytes, head_bytes);
+    EXPECT_EQ(costs.held_bytes, head_bytes + 7 * 64 * 2);
+  }
+}
+
 TEST(ModelCostsTest, GpusHoldTheEmbeddingBesideTheHead) {
   Checkpoint checkpoint;
   checkpoint.config.tied_embeddings = true;

@@ -110,6 +110,19 @@ TEST(RunPlanTest, RatesMayBeGiven) {
   EXPECT_THAT(*gpu, HasSubstr("reads 500 GB/s, computes 100 TFLOP/s"));
 }
 
+TEST(RunPlanTest, WeightsMayBeFp8) {
+  const auto text =
+      RunWith({"--shape=qwen3-8b", "--memory=80GB", "--weight_type=fp8"});
+  ASSERT_TRUE(text.ok()) << text.status();
+  // 7.57 billion of a byte, and the embedding (151936 x 4096) in bf16.
+  EXPECT_THAT(*text, HasSubstr("= weights 8.22 GiB (fp8) + workspace"));
+  EXPECT_THAT(*text, HasSubstr("--backend=cuda --weight_type=fp8 "));
+  EXPECT_THAT(Error({"--shape=qwen3-8b", "--weight_type=fp8", "--device=cpu",
+                     "--memory=80GB"}),
+              HasSubstr("--weight_type=fp8: allowed are others, with "
+                        "--device=cpu"));
+}
+
 TEST(RunPlanTest, SeveralGpusHaveTheMemoryAndTheRatesOfAll) {
   const auto text =
       RunWith({"--shape=qwen3-8b", "--memory=80GB", "--workspace=1GiB",

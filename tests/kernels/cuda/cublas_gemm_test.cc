@@ -49,7 +49,7 @@ void Check(GemmLibrary* library, const Case& c, std::mt19937_64& random) {
   for (size_t m = 0; m < c.outputs.size(); ++m) {
     width += c.outputs[m];
     weights.push_back(std::make_unique<DeviceWeights>(
-        DType::kBF16, c.outputs[m], c.cols, random));
+        WeightFormat::kBf16, c.outputs[m], c.cols, random));
     bias.emplace_back(c.outputs[m]);
     for (float& v : bias.back()) v = normal(random);
     device_bias.push_back(std::make_unique<DeviceArray<float>>(bias.back()));
@@ -106,7 +106,7 @@ TEST_F(CublasGemmTest, RowsDoNotDependOnOtherRows) {
   std::vector<Bf16> x(kMostRows * kCols);
   for (Bf16& v : x) v = ToBf16(normal(random));
   const DeviceArray<Bf16> device_x(x);
-  const DeviceWeights weights(DType::kBF16, kOutputs, kCols, random);
+  const DeviceWeights weights(WeightFormat::kBf16, kOutputs, kCols, random);
   const auto product = [&](int rows) {
     const DeviceArray<float> y(rows * kOutputs);
     ProductArgs args = {.x = device_x.get(), .rows = rows, .y = y.get()};

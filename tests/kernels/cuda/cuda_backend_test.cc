@@ -261,15 +261,24 @@ TEST_F(CudaBackendTest, GateAndUpMayBeOfDifferentTypes) {
 }
 
 TEST_F(CudaBackendTest, PackedBytesAreThoseOfTheMatrix) {
-  const std::unique_ptr<Backend> backend = MakeBackend();
   std::mt19937_64 random(1);
-  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0,
-                           DType::kQ4_0, DType::kQ4_1}) {
-    SCOPED_TRACE(DTypeName(type));
-    const TestWeights weights(type, 7, 96, random);
-    const auto num_bytes = backend->PackedBytes(weights.view);
-    ASSERT_TRUE(num_bytes.ok()) << num_bytes.status();
-    EXPECT_EQ(backend->Pack(weights.view)->num_bytes(), *num_bytes);
+  for (const bool fp8 : {false, true}) {
+    const auto made =
+        cuda::CudaBackend::Create(/*device=*/0, {.fp8_weights = fp8});
+    ASSERT_TRUE(made.ok()) << made.status();
+    Backend* const backend = made->get();
+    for (const DType type : kAllDTypes) {
+      SCOPED_TRACE(::testing::Message() << DTypeName(type) << ' ' << fp8);
+      const TestWeights weights(type, 7, 96, random);
+      const auto num_bytes = backend->PackedBytes(weights.view);
+      ASSERT_TRUE(num_bytes.ok()) << num_bytes.status();
+      EXPECT_EQ(backend->Pack(weights.view)->num_bytes(), *num_bytes);
+      // The embedding's table stays what it is without fp8.
+      const auto table_bytes = backend->TableBytes(weights.view);
+      ASSERT_TRUE(table_bytes.ok()) << table_bytes.status();
+      const bool is_float = type <= DType::kBF16;
+      EXPECT_EQ(*table_bytes, fp8 && is_float ? 7 * 96 * 2 : *num_bytes);
+    }
   }
 }
 

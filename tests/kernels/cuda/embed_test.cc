@@ -15,12 +15,13 @@ namespace {
 TEST(EmbedTest, CopiesTheRowsOfTokens) {
   constexpr int kVocab = 7;
   std::mt19937_64 random(1);
-  for (const DType type : {DType::kBF16, DType::kQ8_0, DType::kQ4_0}) {
-    // The widest has more chunks than a block threads, of every type.
+  for (const WeightFormat format : kAllFormats) {
+    // The widest has more chunks than a block threads, of every format.
     for (const int cols : {32, 80, 96, 1056, 4160}) {
-      if (type != DType::kBF16 && cols % 32 != 0) continue;
-      SCOPED_TRACE(::testing::Message() << DTypeName(type) << ' ' << cols);
-      const DeviceWeights table(type, kVocab, cols, random);
+      if (HasBlockScales(format) && cols % 32 != 0) continue;
+      SCOPED_TRACE(::testing::Message()
+                   << WeightFormatName(format) << ' ' << cols);
+      const DeviceWeights table(format, kVocab, cols, random);
       // Of rows 1 and 4, the token was sampled by the step before.
       const std::vector<int32_t> tokens = {6, 5, -1, 6, -1};
       const std::vector<int32_t> sampled = {-1, 2, -1, -1, 0};
@@ -53,8 +54,9 @@ TEST(EmbedTest, CopiesTheRowsOfTokens) {
   }
 }
 
-TEST(EmbedTest, OtherTypesAreRefused) {
-  const DeviceMatrix table = {.type = DType::kF32, .rows = 1, .cols = 32};
+TEST(EmbedTest, OtherFormatsAreRefused) {
+  const DeviceMatrix table = {
+      .format = static_cast<WeightFormat>(99), .rows = 1, .cols = 32};
   EXPECT_EQ(Embed({.table = table, .rows = 1}, nullptr), cudaErrorInvalidValue);
 }
 

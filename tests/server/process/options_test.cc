@@ -104,6 +104,29 @@ TEST(OptionsTest, PageTokensArePowersOfTwo) {
   }
 }
 
+TEST(OptionsTest, Fp8WeightsAreForGpus) {
+  ServerOptions options;
+  options.model = "m";
+  options.weight_type = "fp8";
+  for (const char* backend : {"auto", "cuda"}) {
+    options.backend = backend;
+    EXPECT_TRUE(options.Validate().ok()) << backend;
+  }
+  options.backend = "cpu";
+  EXPECT_EQ(options.Validate(),
+            absl::InvalidArgumentError(
+                "--weight_type=fp8: allowed are auto, with --backend=cpu"));
+  options.backend = "auto";
+  options.precision = "f32";
+  EXPECT_EQ(options.Validate(),
+            absl::InvalidArgumentError(
+                "--weight_type=fp8: allowed are auto, with --precision=f32"));
+  options.weight_type = "q8_0";
+  EXPECT_EQ(
+      options.Validate(),
+      absl::InvalidArgumentError("--weight_type=q8_0: allowed are auto, fp8"));
+}
+
 TEST(OptionsTest, AdmissionIsReserveOrOptimistic) {
   ServerOptions options;
   options.model = "m";
