@@ -24,7 +24,8 @@ constexpr const char* kOperations[] = {"Embed",  "Qkv",      "Attention",
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Create(int device) {
+absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Create(
+    int device, const CudaOptions& options) {
   int num_devices = 0;
   cudaError_t error = cudaGetDeviceCount(&num_devices);
   if (error != cudaSuccess || num_devices == 0) {
@@ -47,12 +48,13 @@ absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Create(int device) {
         absl::StrCat("CUDA device ", device, ": ", cudaGetErrorString(error)));
   }
   return std::unique_ptr<CudaBackend>(
-      new CudaBackend(device, stream, num_multiprocessors));
+      new CudaBackend(device, options, stream, num_multiprocessors));
 }
 
-CudaBackend::CudaBackend(int device, cudaStream_t stream,
-                         int num_multiprocessors)
+CudaBackend::CudaBackend(int device, const CudaOptions& options,
+                         cudaStream_t stream, int num_multiprocessors)
     : device_(device),
+      options_(options),
       stream_(stream),
       num_multiprocessors_(num_multiprocessors) {}
 
@@ -140,8 +142,8 @@ float* CudaBackend::NewFloats(const WeightView& view) {
 }
 
 int64_t CudaBackend::PageBytes(const KvLayout& layout) const {
-  return int64_t{2} * layout.kv_heads * layout.page_tokens * layout.head_dim *
-         static_cast<int64_t>(sizeof(Bf16));
+  return KvPageBytes(options_.fp8_kv ? KvFormat::kFp8 : KvFormat::kBf16,
+                     layout.kv_heads, layout.page_tokens, layout.head_dim);
 }
 
 absl::Status CudaBackend::CreateKvPages(const KvLayout& layout) {
@@ -153,7 +155,7 @@ absl::Status CudaBackend::CreateKvPages(const KvLayout& layout) {
   slab_.Grow(num_bytes);
   Latch(slab_.error(), absl::StrCat(num_bytes, " bytes of KV cache"));
   SetPageShape(layout);
-  pages_.data = reinterpret_cast<Bf16*>(slab_.data());
+  pages_.data = slab_.data();
   return error_;
 }
 

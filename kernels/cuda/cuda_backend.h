@@ -25,6 +25,11 @@
 
 namespace strata::cuda {
 
+struct CudaOptions {
+  bool fp8_weights = false;
+  bool fp8_kv = false;  // pages of KvFormat::kFp8
+};
+
 // Runs steps on one NVIDIA GPU.  Operations wait in a queue; Submit copies all
 // that they read of the step to the device at once and launches them.  All goes
 // through one stream, so that a step submitted while the one before still runs
@@ -46,7 +51,8 @@ class CudaBackend final : public strata::Backend {
 
   // Opens a device, for the calling thread, which alone may call what follows.
   // UNAVAILABLE: there is no driver or no such device.
-  static absl::StatusOr<std::unique_ptr<CudaBackend>> Create(int device = 0);
+  static absl::StatusOr<std::unique_ptr<CudaBackend>> Create(
+      int device = 0, const CudaOptions& options = {});
   ~CudaBackend() override;
 
   // From now on `library` multiplies what is launched at once: bf16 weights and
@@ -62,7 +68,9 @@ class CudaBackend final : public strata::Backend {
 
   std::string name() const override { return "cuda"; }
   std::string device() const override;
-  std::string kv_format() const override { return "bf16"; }
+  std::string kv_format() const override {
+    return options_.fp8_kv ? "fp8" : "bf16";
+  }
 
   absl::StatusOr<int64_t> FreeBytes() const override;
   absl::StatusOr<int64_t> PackedBytes(const WeightView& view) const override;
@@ -126,7 +134,8 @@ class CudaBackend final : public strata::Backend {
     bool has_decoding = false;
   };
 
-  CudaBackend(int device, cudaStream_t stream, int num_multiprocessors);
+  CudaBackend(int device, const CudaOptions& options, cudaStream_t stream,
+              int num_multiprocessors);
 
   // Whether the queue is a step of single rows only.
   bool OnlyDecodes() const;
@@ -192,6 +201,7 @@ class CudaBackend final : public strata::Backend {
   bool Fail(absl::Status error);
 
   const int device_;
+  const CudaOptions options_;
   const cudaStream_t stream_;
   const int num_multiprocessors_;
   std::unique_ptr<GemmLibrary> library_;    // or null

@@ -41,7 +41,10 @@ int main(int argc, char** argv) {
               opened->gemm.c_str());
   const strata::ResultTable table(json);
   const double copy_rate = MeasureCopy(shape, table);
-  MeasureAttention(shape, copy_rate, table);
+  for (const auto format :
+       {strata::cuda::KvFormat::kBf16, strata::cuda::KvFormat::kFp8}) {
+    MeasureAttention(shape, format, copy_rate, table);
+  }
   strata::ModelBench model(shape, std::move(opened->backend), copy_rate, table);
   model.MeasureDecoding();
   model.MeasurePrompts();

@@ -14,7 +14,7 @@ mapfile -t ROWS < <(grep '^| ' "$OUT" | tail -n +2)
 ((${#ROWS[@]} == $(wc -l <"$JSON"))) || die "table and JSON differ in rows"
 NUMBER='-?[0-9]+(\.[0-9]+)?'
 for row in "${ROWS[@]}"; do
-  [[ $row =~ ^\|\ [a-z\ ]+\ \|\ [a-z0-9=-]+\ \|(\ (-|$NUMBER)\ \|){11}$ ]] ||
+  [[ $row =~ ^\|\ [a-z0-9\ ]+\ \|\ [a-z0-9=-]+\ \|(\ (-|$NUMBER)\ \|){11}$ ]] ||
     die "no row of numbers: $row"
   [[ $row =~ \|\ [0-9.]*[1-9][0-9.]*\ \| ]] || die "nothing but zeros: $row"
 done
@@ -25,8 +25,10 @@ expect() {  # COUNT PATTERN
   ((found == $1)) || die "$found rows of '$2', not $1"
 }
 expect 1 '^| copy '
-expect 2 '^| decode attention '
-expect 1 '^| prefill attention '
+expect 2 '^| decode attention |'
+expect 2 '^| decode attention fp8 |'
+expect 1 '^| prefill attention |'
+expect 1 '^| prefill attention fp8 |'
 expect 2 '^| prompt '
 expect 2 '^| host time | full '
 # Batches of 1, 2 and the most that the 48 pages hold: 4 of 3 blocks under
