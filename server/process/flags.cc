@@ -34,6 +34,9 @@ ABSL_FLAG(int, tensor_parallel, 1,
           "heads; on the CPU, parts of the threads, which gains nothing");
 ABSL_FLAG(std::string, precision, "auto",
           "auto: what is fastest; f32: exact products and a KV cache in f32");
+ABSL_FLAG(std::string, kv_type, "auto",
+          "elements of the KV cache: auto: bf16, or f32 with --precision=f32; "
+          "fp8: half of bf16, on GPUs alone");
 ABSL_FLAG(std::string, kv_memory, "1GiB",
           "memory for the KV cache: bytes, KiB, MiB or GiB; or 90%: of what is "
           "free beside weights and workspace");
@@ -115,6 +118,7 @@ constexpr const char* kFlags[] = {
     "threads",
     "tensor_parallel",
     "precision",
+    "kv_type",
     "kv_memory",
     "page_tokens",
     "max_sequences",
@@ -216,6 +220,7 @@ absl::StatusOr<ServerOptions> OptionsFromFlags(
   options.threads = absl::GetFlag(FLAGS_threads);
   options.tensor_parallel = absl::GetFlag(FLAGS_tensor_parallel);
   options.precision = absl::GetFlag(FLAGS_precision);
+  options.kv_type = absl::GetFlag(FLAGS_kv_type);
   STRATA_ASSIGN_OR_RETURN(
       options.kv_memory,
       OfFlag("kv_memory", ParseMemorySize(absl::GetFlag(FLAGS_kv_memory))));

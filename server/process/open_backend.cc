@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(
     return OpenCpuBackend(options);
   }
   absl::StatusOr<std::unique_ptr<Backend>> cuda =
-      OpenCudaBackend(options.tensor_parallel, logger);
+      OpenCudaBackend(options, logger);
   if (options.backend == "cuda") {
     if (cuda.ok()) return cuda;
     return absl::Status(
@@ -34,6 +34,11 @@ absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(
   const bool is_missing = absl::IsUnavailable(cuda.status()) ||
                           absl::IsUnimplemented(cuda.status());
   if (!is_missing) return cuda;
+  if (options.kv_type == "fp8") {
+    return absl::Status(
+        cuda.status().code(),
+        absl::StrCat("--kv_type=fp8 needs a GPU: ", cuda.status().message()));
+  }
   if (absl::IsUnavailable(cuda.status())) {
     logger->Info(
         "backend",

@@ -16,10 +16,10 @@ namespace strata {
 namespace {
 
 // On the calling thread.
-absl::StatusOr<std::unique_ptr<cuda::CudaBackend>> OpenDevice(int device,
-                                                              Logger* logger) {
+absl::StatusOr<std::unique_ptr<cuda::CudaBackend>> OpenDevice(
+    int device, const ServerOptions& options, Logger* logger) {
   absl::StatusOr<std::unique_ptr<cuda::CudaBackend>> backend =
-      cuda::CudaBackend::Create(device);
+      cuda::CudaBackend::Create(device, {.fp8_kv = options.kv_type == "fp8"});
   if (!backend.ok()) return backend.status();
   absl::StatusOr<std::unique_ptr<cuda::GemmLibrary>> library =
       cuda::LoadCublasGemm();
@@ -35,9 +35,10 @@ absl::StatusOr<std::unique_ptr<cuda::CudaBackend>> OpenDevice(int device,
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Backend>> OpenCudaBackend(int num_devices,
-                                                         Logger* logger) {
-  if (num_devices == 1) return OpenDevice(0, logger);
+absl::StatusOr<std::unique_ptr<Backend>> OpenCudaBackend(
+    const ServerOptions& options, Logger* logger) {
+  const int num_devices = options.tensor_parallel;
+  if (num_devices == 1) return OpenDevice(0, options, logger);
   auto collectives = cuda::OpenNccl(num_devices);
   if (!collectives.ok()) {
     return absl::Status(collectives.status().code(),
@@ -47,7 +48,8 @@ absl::StatusOr<std::unique_ptr<Backend>> OpenCudaBackend(int num_devices,
   return ParallelBackend::Create(
       num_devices, ParallelBackend::Memory::kOfEach,
       [&](int rank) -> absl::StatusOr<std::unique_ptr<Backend>> {
-        STRATA_ASSIGN_OR_RETURN(auto backend, OpenDevice(rank, logger));
+        STRATA_ASSIGN_OR_RETURN(auto backend,
+                                OpenDevice(rank, options, logger));
         backend->UseCollective(std::move((*collectives)[rank]));
         return backend;
       });

@@ -5,7 +5,8 @@
 
 namespace strata {
 
-absl::StatusOr<std::unique_ptr<Backend>> OpenCudaBackend(int, Logger*) {
+absl::StatusOr<std::unique_ptr<Backend>> OpenCudaBackend(const ServerOptions&,
+                                                         Logger*) {
   return absl::UnimplementedError(
       "this server was built without CUDA (bazel build --config=cuda "
       "//server:strata_server)");

@@ -111,6 +111,13 @@ absl::Status ServerOptions::Validate() const {
   if (backend == "cuda" && precision == "f32") {
     return Refuse("precision", precision, "auto, with --backend=cuda");
   }
+  STRATA_RETURN_IF_ERROR(CheckOneOf("kv_type", kv_type, {"auto", "fp8"}));
+  if (kv_type != "auto" && (backend == "cpu" || precision != "auto")) {
+    return Refuse(
+        "kv_type", kv_type,
+        absl::StrCat("auto, with ",
+                     backend == "cpu" ? "--backend=cpu" : "--precision=f32"));
+  }
   if (kv_memory.percent == 0 && kv_memory.bytes <= 0) {
     return Refuse("kv_memory", kv_memory.bytes, "1 byte and more");
   }
