@@ -39,7 +39,7 @@ class Backend {
   virtual std::string name() const = 0;    // "cpu", "cuda"
   virtual std::string device() const = 0;  // what computes, in words
   virtual std::string kv_format()
-      const = 0;  // "f32", "bf16": elements of the pages
+      const = 0;  // "f32", "bf16", "fp8": elements of the pages
 
   // Bytes that can still be allocated.  An error: they cannot be told.
   virtual absl::StatusOr<int64_t> FreeBytes() const = 0;
@@ -71,7 +71,7 @@ class Backend {
   virtual absl::StatusOr<int64_t> Reserve(const KvLayout& layout) = 0;
 
   // Bytes of one page of `layout`: 2 * kv_heads * page_tokens * head_dim
-  // elements.
+  // elements, and their scales where they have some; whole tokens.
   virtual int64_t PageBytes(const KvLayout& layout) const = 0;
   // Allocates the slab; once.  RESOURCE_EXHAUSTED if the memory is not there.
   virtual absl::Status CreateKvPages(const KvLayout& layout) = 0;

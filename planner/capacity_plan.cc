@@ -10,6 +10,8 @@
 #include "client/text_format.h"
 #include "core/fit_request.h"
 #include "core/request.h"
+#include "kernels/cpu/kv_pages.h"
+#include "kernels/cuda/kv_page.h"
 
 namespace strata {
 namespace {
@@ -37,6 +39,23 @@ absl::Status CheckMemory(const PlanRequest& request, int64_t weight_bytes,
       FormatBytes(page_bytes), "; at least ", needed, " bytes are needed"));
 }
 
+int64_t PageBytes(const ModelConfig& config, const PlanRequest& request) {
+  if (request.kv_type == PlannedKvType::kFp8) {  // each GPU's part
+    return request.num_devices *
+           cuda::KvPageBytes(cuda::KvFormat::kFp8,
+                             config.num_kv_heads / request.num_devices,
+                             request.page_tokens, config.head_dim);
+  }
+  // The CUDA backend's pages of bf16 have the same size.
+  return cpu::KvPages::PageBytes({.num_pages = 1,
+                                  .page_tokens = request.page_tokens,
+                                  .kv_heads = config.num_kv_heads,
+                                  .head_dim = config.head_dim},
+                                 request.kv_type == PlannedKvType::kF32
+                                     ? cpu::KvType::kF32
+                                     : cpu::KvType::kBF16);
+}
+
 // One request as it reaches the engine.
 Request RequestOf(const PlanRequest& plan, SharingStrategy strategy) {
   Request request(std::move(strategy));
@@ -55,13 +74,7 @@ class Planner {
 
   absl::StatusOr<CapacityPlan> Plan() {
     STRATA_RETURN_IF_ERROR(CheckContext(config_, request_));
-    // The CUDA backend's pages have the same size.
-    plan_.page_bytes =
-        cpu::KvPages::PageBytes({.num_pages = 1,
-                                 .page_tokens = request_.page_tokens,
-                                 .kv_heads = config_.num_kv_heads,
-                                 .head_dim = config_.head_dim},
-                                request_.kv_type);
+    plan_.page_bytes = PageBytes(config_, request_);
     plan_.weight_bytes =
         costs_.held_bytes + (request_.num_devices - 1) * costs_.whole_bytes;
     STRATA_RETURN_IF_ERROR(

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "core/sharing_strategy.h"
-#include "kernels/cpu/kv_pages.h"
 #include "planner/hardware.h"
+#include "planner/kv_type.h"
 #include "planner/planned_model.h"
 #include "planner/roofline.h"
 
@@ -20,7 +20,7 @@ struct PlanRequest {
   int num_devices = 1;       // that compute the model together
   int64_t memory_bytes = 0;  // for weights, workspace and KV pool together
   int64_t workspace_bytes = 0;
-  cpu::KvType kv_type = cpu::KvType::kBF16;
+  PlannedKvType kv_type = PlannedKvType::kBF16;
   bool fp8_weights = false;  // of floats, on a GPU
   int page_tokens = 0;
   int max_batched_tokens = 0;  // bounds the sequences of a step

@@ -44,7 +44,8 @@ ABSL_FLAG(int, tensor_parallel, 1,
           "the server's: GPUs that compute the model together; --memory, "
           "--read_bandwidth and --flops are those of each");
 ABSL_FLAG(std::string, kv_type, "bf16",
-          "elements of the KV cache: bf16, or f32 (the CPU's --precision=f32)");
+          "elements of the KV cache: bf16, f32 (the CPU's --precision=f32) or "
+          "fp8 (the GPU's --kv_type=fp8)");
 ABSL_FLAG(int, page_tokens, strata::ServerOptions().page_tokens,
           "the server's: positions of a page");
 ABSL_FLAG(int, max_batched_tokens, strata::ServerOptions().max_batched_tokens,
@@ -137,17 +138,26 @@ absl::Status CheckNumbers(const PlanFlags& flags, int threads) {
   return options.Validate();
 }
 
-absl::Status CheckChoices(const PlanFlags& flags, const std::string& kv_type) {
+absl::StatusOr<PlannedKvType> KvTypeOf(const std::string& text) {
+  for (const PlannedKvType type :
+       {PlannedKvType::kF32, PlannedKvType::kBF16, PlannedKvType::kFp8}) {
+    if (text == NameOf(type)) return type;
+  }
+  return Refuse("kv_type", Quote(text), "bf16, f32, fp8");
+}
+
+absl::Status CheckChoices(const PlanFlags& flags) {
   if (flags.model.empty() == flags.shape.empty()) {
     return absl::InvalidArgumentError(
         "either --model or --shape is needed: a directory with config.json, a "
         ".gguf file, or the name of a public model");
   }
-  if (kv_type != "bf16" && kv_type != "f32") {
-    return Refuse("kv_type", Quote(kv_type), "bf16, f32");
+  const bool is_cpu = flags.device == "cpu";
+  if (flags.kv_type == PlannedKvType::kF32 && !is_cpu) {
+    return Refuse("kv_type", "f32", "bf16, fp8, but with --device=cpu");
   }
-  if (kv_type == "f32" && flags.device != "cpu") {
-    return Refuse("kv_type", kv_type, "bf16, but with --device=cpu");
+  if (flags.kv_type == PlannedKvType::kFp8 && is_cpu) {
+    return Refuse("kv_type", "fp8", "bf16, f32, with --device=cpu");
   }
   if (flags.tensor_parallel > 1 && flags.device == "cpu") {
     return Refuse("tensor_parallel", flags.tensor_parallel,
@@ -187,9 +197,9 @@ absl::StatusOr<PlanFlags> PlanFlagsFrom(const std::vector<std::string>& args) {
   flags.output_tokens = absl::GetFlag(FLAGS_output_tokens);
   flags.strategies = SplitStrategies(absl::GetFlag(FLAGS_strategies));
   flags.json = absl::GetFlag(FLAGS_json);
-  const std::string kv_type = absl::GetFlag(FLAGS_kv_type);
-  STRATA_RETURN_IF_ERROR(CheckChoices(flags, kv_type));
-  flags.kv_type = kv_type == "f32" ? cpu::KvType::kF32 : cpu::KvType::kBF16;
+  STRATA_ASSIGN_OR_RETURN(flags.kv_type,
+                          KvTypeOf(absl::GetFlag(FLAGS_kv_type)));
+  STRATA_RETURN_IF_ERROR(CheckChoices(flags));
   ServerOptions options;
   options.threads = absl::GetFlag(FLAGS_threads);
   STRATA_RETURN_IF_ERROR(CheckNumbers(flags, options.threads));

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kernels/cpu/kv_pages.h"
 #include "kernels/dtype.h"
+#include "planner/kv_type.h"
 
 namespace strata {
 
@@ -25,7 +25,7 @@ struct PlanFlags {
   double teraflops = 0;           // 0: the device's
   int threads = 0;                // > 0
   int tensor_parallel = 1;        // devices; > 0
-  cpu::KvType kv_type = cpu::KvType::kBF16;
+  PlannedKvType kv_type = PlannedKvType::kBF16;
   int page_tokens = 0;
   int max_batched_tokens = 0;
   int64_t context = 0;  // 0: what the model was made for, to a limit

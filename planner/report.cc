@@ -80,8 +80,7 @@ std::string Head(const PlannedModel& model, const PlanRequest& request,
   absl::StrAppendFormat(
       &text,
       "KV cache %d pages of %s: K and V (%s) of one layer, %d positions\n",
-      plan.num_pages, FormatBytes(plan.page_bytes),
-      request.kv_type == cpu::KvType::kF32 ? "f32" : "bf16",
+      plan.num_pages, FormatBytes(plan.page_bytes), NameOf(request.kv_type),
       request.page_tokens);
   absl::StrAppendFormat(&text,
                         "request  a prompt of %d tokens, %d generated: %d "
@@ -101,7 +100,9 @@ std::string ServeLine(const PlanRequest& request, const CapacityPlan& plan) {
   return absl::StrCat(
       "\nTo serve so: ./strata serve --model=PATH --backend=",
       request.hardware.is_gpu ? "cuda" : "cpu",
-      request.kv_type == cpu::KvType::kF32 ? " --precision=f32" : "",
+      request.kv_type == PlannedKvType::kF32   ? " --precision=f32"
+      : request.kv_type == PlannedKvType::kFp8 ? " --kv_type=fp8"
+                                               : "",
       request.fp8_weights ? " --weight_type=fp8" : "",
       request.num_devices > 1
           ? absl::StrCat(" --tensor_parallel=", request.num_devices)

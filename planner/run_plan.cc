@@ -67,7 +67,7 @@ absl::Status SetHardware(const PlanFlags& flags, const PlannedModel& model,
     const Checkpoint& checkpoint = model.checkpoint;
     const int num_layers = checkpoint.config.num_layers;
     return MeasureCpu(flags.threads, checkpoint.layers[0].gate.type,
-                      flags.kv_type == cpu::KvType::kF32,
+                      flags.kv_type == PlannedKvType::kF32,
                       CostsOf(checkpoint, /*is_gpu=*/false)
                           .BytesRead(SharingStrategy::Full(num_layers)),
                       &hardware);

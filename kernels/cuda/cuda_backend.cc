@@ -144,8 +144,8 @@ float* CudaBackend::NewFloats(const WeightView& view) {
 }
 
 int64_t CudaBackend::PageBytes(const KvLayout& layout) const {
-  return int64_t{2} * layout.kv_heads * layout.page_tokens * layout.head_dim *
-         static_cast<int64_t>(sizeof(Bf16));
+  return KvPageBytes(options_.fp8_kv ? KvFormat::kFp8 : KvFormat::kBf16,
+                     layout.kv_heads, layout.page_tokens, layout.head_dim);
 }
 
 absl::Status CudaBackend::CreateKvPages(const KvLayout& layout) {
@@ -157,7 +157,7 @@ absl::Status CudaBackend::CreateKvPages(const KvLayout& layout) {
   slab_.Grow(num_bytes);
   Latch(slab_.error(), absl::StrCat(num_bytes, " bytes of KV cache"));
   SetPageShape(layout);
-  pages_.data = reinterpret_cast<Bf16*>(slab_.data());
+  pages_.data = slab_.data();
   return error_;
 }
 

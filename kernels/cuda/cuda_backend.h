@@ -28,7 +28,7 @@ namespace strata::cuda {
 // What is kept otherwise than the model's files have it.
 struct CudaOptions {
   bool fp8_weights = false;  // matrices of floats, but for the embedding
-  bool fp8_kv = false;
+  bool fp8_kv = false;       // pages of KvFormat::kFp8
 };
 
 // Runs steps on one NVIDIA GPU.  Operations wait in a queue; Submit copies all
@@ -69,7 +69,9 @@ class CudaBackend final : public strata::Backend {
 
   std::string name() const override { return "cuda"; }
   std::string device() const override;
-  std::string kv_format() const override { return "bf16"; }
+  std::string kv_format() const override {
+    return options_.fp8_kv ? "fp8" : "bf16";
+  }
 
   absl::StatusOr<int64_t> FreeBytes() const override;
   absl::StatusOr<int64_t> PackedBytes(const WeightView& view) const override;

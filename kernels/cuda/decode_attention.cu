@@ -1,5 +1,6 @@
 #include <cstdint>
 
+#include "kernels/cuda/decode_tile.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/paged_kv.cuh"
@@ -23,26 +24,19 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = 32 * kWarps;
-constexpr int kTileTokens = 16;
 constexpr int kRoundTokens = kWarps * kTileTokens;  // a tile for each warp
 static_assert(kRoundTokens == Split::kRoundTokens);
 
 // Tiles of a warp's ring.  With a head_dim of 128 an SM of Hopper has room for
-// 3 blocks of 70 KB, so at least 100 KB are under way: more than the 40 KB that
-// HBM delivers within its latency.
-template <int kHeadDim>
-constexpr int kStages = kHeadDim > 64 ? 2 : 3;
+// 3 blocks of 70 KB with bf16 and 4 of 56 KB with fp8, so at least 100 KB are
+// under way: more than the 40 KB that HBM delivers within its latency.
+template <typename Element, int kHeadDim>
+constexpr int kStages = kHeadDim * sizeof(Element) > 128 ? 2 : 3;
 
-template <int kHeadDim>
-struct Tile {
-  uint4 k[kTileTokens][kRowChunks<kHeadDim>];
-  uint4 v[kTileTokens][kRowChunks<kHeadDim>];
-};
-
-template <int kHeadDim, int kHeads>
+template <typename Element, int kHeadDim, int kHeads>
 struct Shared {
   union Warp {
-    Tile<kHeadDim> tiles[kStages<kHeadDim>];
+    Tile<Element, kHeadDim> tiles[kStages<Element, kHeadDim>];
     float out[kHeads][kHeadDim];  // once the tiles are done
   };
   union {
@@ -55,98 +49,62 @@ struct Shared {
   unsigned arrived;  // blocks before this one
 };
 
-// Copies tiles to a warp's ring.  The pages of a tile are looked up, a token a
-// lane, before it is its turn, so that the copy does not wait for them.
-template <int kHeadDim>
-class TileCopier {
- public:
-  // Tokens from `end` on become zeros, as what their page holds may be NaN.
-  __device__ TileCopier(const DevicePages& pages, const int32_t* page_table,
-                        int kv_head, int end)
-      : pages_(pages), table_(page_table), kv_head_(kv_head), end_(end) {}
-
-  // The tile that starts at token `first` is the next.
-  __device__ void LookUp(int first) {
-    token_ = first + threadIdx.x % kTileTokens;
-    if (token_ < end_) page_ = table_[token_ / pages_.page_tokens];
-  }
-
-  __device__ void Start(Tile<kHeadDim>& tile) const {
-    constexpr int kChunks = kHeadDim / 8;
-    const int64_t own =
-        token_ < end_ ? KeyAt(pages_, page_, kv_head_, token_) : -1;
-    for (int j = 0; j < kTileTokens * kChunks / 32; ++j) {
-      const int i = threadIdx.x % 32 + 32 * j;
-      const int token = i / kChunks, chunk = i % kChunks;
-      const int64_t at = __shfl_sync(kAllLanes, own, token);
-      const bool valid = at >= 0;
-      const Bf16* k = pages_.data + (valid ? at + chunk * 8 : 0);
-      CpAsync16(&tile.k[token][chunk], k, valid);
-      CpAsync16(&tile.v[token][chunk], k + ValueOffset(pages_), valid);
-    }
-  }
-
- private:
-  const DevicePages& pages_;
-  const int32_t* const table_;
-  const int kv_head_;
-  const int end_;
-  int token_ = 0;  // the lane's of the next tile
-  int page_ = 0;   // its page
-};
-
 // The running softmax of one warp.  Lane (g, t) holds heads 8n + 2t and 8n + 2t
 // + 1 of each n; the maxima are those of all the warp's tokens, the sums of the
 // lane's own.
-template <int kHeadDim, int kHeads>
+template <typename Element, int kHeadDim, int kHeads>
 class WarpSoftmax {
  public:
+  using OneTile = Tile<Element, kHeadDim>;
+
   // `q`: the group's first query, [group, kHeadDim].
   __device__ WarpSoftmax(const Bf16* q, int group) {
-    const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    const int g = threadIdx.x % 32 / 4;
     for (int n = 0; n < kColumns; ++n) {
       max_[n][0] = max_[n][1] = -kInfinity;
       for (int i = 0; i < kSteps; ++i) {
-        for (int j = 0; j < 2; ++j) {
-          const Bf16* at = q + (8 * n + g) * kHeadDim + 16 * i + 8 * j + 2 * t;
-          q_[n][i][j] =
-              8 * n + g < group ? *reinterpret_cast<const uint32_t*>(at) : 0;
-        }
+        q_[n][i][0] = q_[n][i][1] = 0;
+        if (8 * n + g >= group) continue;
+        OneTile::LoadQuery(q_[n][i], q + (8 * n + g) * kHeadDim, i);
       }
     }
   }
 
   // Attends to the tokens of `tile` before the row's `num_tokens`; `first` is
   // the tile's first one, and before it.  `scale` is that of logits in base 2.
-  __device__ void Add(const Tile<kHeadDim>& tile, int first, int num_tokens,
+  __device__ void Add(const OneTile& tile, int first, int num_tokens,
                       float scale) {
-    const int lane = threadIdx.x % 32;
+    const int g = threadIdx.x % 32 / 4;
     float s[kColumns][4] = {};
-    for (int i = 0; i < kSteps; ++i) {
-      uint32_t k[4];
-      Ldmatrix(k, &tile.k[lane % 16][2 * i + lane / 16]);
+    tile.ForEachKeys([&](int i, const uint32_t(&k)[4]) {
       for (int n = 0; n < kColumns; ++n) MmaBf16(s[n], k, q_[n][i]);
+    });
+    bool is_seen[2];  // the lane's tokens, g and g + 8
+    float key_scale[2], value_scale[2];
+    for (int j = 0; j < 2; ++j) {
+      is_seen[j] = first + g + 8 * j < num_tokens;
+      key_scale[j] = scale * tile.KeyScale(g + 8 * j);
+      value_scale[j] = is_seen[j] ? tile.ValueScale(g + 8 * j) : 1.0f;
     }
     uint32_t p[kColumns][2];
     for (int n = 0; n < kColumns; ++n) {
       for (int j = 0; j < 4; ++j) {
-        const int token = first + lane / 4 + j / 2 * 8;
-        s[n][j] = token < num_tokens ? s[n][j] * scale : -kInfinity;
+        s[n][j] = is_seen[j / 2] ? s[n][j] * key_scale[j / 2] : -kInfinity;
       }
       Weigh(n, s[n]);
-      p[n][0] = Transpose(PackBf16(s[n][0], s[n][1]));
-      p[n][1] = Transpose(PackBf16(s[n][2], s[n][3]));
+      for (int j = 0; j < 2; ++j) {
+        p[n][j] = Transpose(PackBf16(s[n][2 * j] * value_scale[j],
+                                     s[n][2 * j + 1] * value_scale[j]));
+      }
     }
-    for (int i = 0; i < kSteps; ++i) {
-      uint32_t v[4];
-      LdmatrixTrans(v, &tile.v[lane % 8 + lane / 16 * 8][2 * i + lane / 8 % 2]);
+    tile.ForEachValues([&](int i, const uint32_t(&v)[4]) {
       for (int n = 0; n < kColumns; ++n) MmaBf16(out_[n][i], v, p[n]);
-    }
+    });
   }
 
   // Leaves maxima, sums and unscaled outputs in the warp's part of `shared`.
   // REQUIRES: the warp is done with its tiles.
-  __device__ void Store(Shared<kHeadDim, kHeads>& shared) {
+  __device__ void Store(Shared<Element, kHeadDim, kHeads>& shared) {
     const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4;
     for (int n = 0; n < kColumns; ++n) {
       for (int j = 0; j < 2; ++j) {
@@ -160,8 +118,8 @@ class WarpSoftmax {
         }
         float* out = shared.warps[warp].out[head];
         for (int i = 0; i < kSteps; ++i) {
-          out[16 * i + g] = out_[n][i][j];
-          out[16 * i + g + 8] = out_[n][i][j + 2];
+          out[OneTile::ChannelOf(i, g)] = out_[n][i][j];
+          out[OneTile::ChannelOf(i, g + 8)] = out_[n][i][j + 2];
         }
       }
     }
@@ -205,10 +163,10 @@ __device__ void StoreBf16(Bf16* at, float v) {
 // Adds up what the warps left in `shared`: to `out` when this block has the
 // whole row, else as its split in the scratch.  `first_head`: of the group, in
 // all rows' heads.
-template <int kHeadDim, int kHeads>
-__device__ void StoreBlock(const Shared<kHeadDim, kHeads>& shared, int group,
-                           int64_t first_head, const Split& split, Bf16* out,
-                           const DecodeScratch& scratch) {
+template <typename Element, int kHeadDim, int kHeads>
+__device__ void StoreBlock(const Shared<Element, kHeadDim, kHeads>& shared,
+                           int group, int64_t first_head, const Split& split,
+                           Bf16* out, const DecodeScratch& scratch) {
   for (int i = threadIdx.x; i < group * kHeadDim; i += kThreads) {
     const int head = i / kHeadDim, d = i % kHeadDim;
     float max = -kInfinity;
@@ -242,10 +200,10 @@ __device__ bool IsLast(unsigned* arrived, int count, unsigned& shared_arrived) {
 }
 
 // Merges the row's splits of the group's heads into `out`.
-template <int kHeadDim, int kHeads>
-__device__ void MergeSplits(Shared<kHeadDim, kHeads>& shared, int group,
-                            int64_t first_head, int splits, Bf16* out,
-                            const DecodeScratch& scratch) {
+template <typename Element, int kHeadDim, int kHeads>
+__device__ void MergeSplits(Shared<Element, kHeadDim, kHeads>& shared,
+                            int group, int64_t first_head, int splits,
+                            Bf16* out, const DecodeScratch& scratch) {
   constexpr int kBatch = 8;  // loads under way at once
   for (int i = threadIdx.x; i < group * splits; i += kThreads) {
     shared.weights[i / splits][i % splits] =
@@ -285,14 +243,15 @@ __device__ void MergeSplits(Shared<kHeadDim, kHeads>& shared, int group,
 }
 
 // Attends to the warp's tiles of the split.
-template <int kHeadDim, int kHeads>
-__device__ void AttendSplit(const AttentionArgs& args, const int32_t* pages,
-                            const Split& split,
-                            WarpSoftmax<kHeadDim, kHeads>& softmax,
-                            Tile<kHeadDim> (&tiles)[kStages<kHeadDim>]) {
-  constexpr int kRing = kStages<kHeadDim>;
+template <typename Element, int kHeadDim, int kHeads>
+__device__ void AttendSplit(
+    const AttentionArgs& args, const int32_t* pages, const Split& split,
+    WarpSoftmax<Element, kHeadDim, kHeads>& softmax,
+    Tile<Element, kHeadDim> (&tiles)[kStages<Element, kHeadDim>]) {
+  constexpr int kRing = kStages<Element, kHeadDim>;
   const float scale = args.scale * kLog2E;
-  TileCopier<kHeadDim> copier(args.pages, pages, blockIdx.x, split.end);
+  TileCopier<Element, kHeadDim> copier(args.pages, pages, blockIdx.x,
+                                       split.end);
   const int first = split.begin + threadIdx.x / 32 * kTileTokens;
   int next = first;  // token of the tile to be copied
   int in = 0, out = 0;
@@ -316,10 +275,10 @@ __device__ void AttendSplit(const AttentionArgs& args, const int32_t* pages,
 }
 
 // Grid [kv_heads, rows, splits]; blocks past a row's last split do nothing.
-template <int kHeadDim, int kHeads>
+template <typename Element, int kHeadDim, int kHeads>
 __global__ void __launch_bounds__(kThreads)
     DecodeAttentionKernel(AttentionArgs args, DecodeScratch scratch) {
-  auto& shared = DynamicShared<Shared<kHeadDim, kHeads>>();
+  auto& shared = DynamicShared<Shared<Element, kHeadDim, kHeads>>();
   const int row = blockIdx.y, split_index = blockIdx.z;
   const int group = args.q_heads / args.pages.kv_heads;
   const int64_t first_head = int64_t{row} * args.q_heads + blockIdx.x * group;
@@ -335,7 +294,8 @@ __global__ void __launch_bounds__(kThreads)
   }
   const Split split(split_index, position + 1, scratch.max_splits);
   if (split_index >= split.count) return;
-  WarpSoftmax<kHeadDim, kHeads> softmax(args.q + first_head * kHeadDim, group);
+  WarpSoftmax<Element, kHeadDim, kHeads> softmax(args.q + first_head * kHeadDim,
+                                                 group);
   AttendSplit(args, PagesOf(args.step, row, args.layer), split, softmax,
               shared.warps[threadIdx.x / 32].tiles);
   GriddepLaunch();
@@ -350,14 +310,14 @@ __global__ void __launch_bounds__(kThreads)
   MergeSplits(shared, group, first_head, split.count, args.out, scratch);
 }
 
-template <int kHeadDim, int kHeads>
+template <typename Element, int kHeadDim, int kHeads>
 cudaError_t LaunchDecode(const AttentionArgs& args,
                          const DecodeScratch& scratch, cudaStream_t stream) {
-  return Launch<DecodeAttentionKernel<kHeadDim, kHeads>>(
+  return Launch<DecodeAttentionKernel<Element, kHeadDim, kHeads>>(
       {.grid = dim3(args.pages.kv_heads, args.step.rows,
                     min(scratch.max_splits, Split::kMaxSplits)),
        .block = dim3(kThreads),
-       .smem_bytes = sizeof(Shared<kHeadDim, kHeads>),
+       .smem_bytes = sizeof(Shared<Element, kHeadDim, kHeads>),
        .stream = stream,
        .overlap = true},
       args, scratch);
@@ -374,10 +334,12 @@ cudaError_t DecodeAttention(const AttentionArgs& args,
   }
   if (args.step.rows == 0)
     return cudaSuccess;  // a grid of 0 blocks is an error
-  return WithHeadDim(pages.head_dim, [&]<int kHeadDim>() {
-    return args.q_heads <= 8 * pages.kv_heads
-               ? LaunchDecode<kHeadDim, 8>(args, scratch, stream)
-               : LaunchDecode<kHeadDim, 16>(args, scratch, stream);
+  return WithElement(pages.format, [&]<typename Element>() {
+    return WithHeadDim(pages.head_dim, [&]<int kHeadDim>() {
+      return args.q_heads <= 8 * pages.kv_heads
+                 ? LaunchDecode<Element, kHeadDim, 8>(args, scratch, stream)
+                 : LaunchDecode<Element, kHeadDim, 16>(args, scratch, stream);
+    });
   });
 }
 

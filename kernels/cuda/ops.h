@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/bf16.h"
+#include "kernels/cuda/kv_page.h"
 #include "kernels/cuda/weight_format.h"
 #include "kernels/dtype.h"
 
@@ -51,12 +52,15 @@ struct DeviceStep {
   int layers = 0;
 };
 
-// The slab: [pages, 2 (K, V), kv_heads, page_tokens, head_dim].
+// The slab: [pages, 2 (K, V), kv_heads, page_tokens, head_dim], page_bytes from
+// page to page.
 struct DevicePages {
-  Bf16* data = nullptr;
+  void* data = nullptr;
   int kv_heads = 0;
   int page_tokens = 0;  // a power of two in [4, 128]
   int head_dim = 0;     // a multiple of 16, at most 256
+  KvFormat format = KvFormat::kBf16;
+  int64_t page_bytes = 0;  // KvPageBytes
 };
 
 // x[r] = row tokens[r] of table, as f32; a negative token gives zeros.  Where

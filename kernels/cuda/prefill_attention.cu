@@ -3,6 +3,7 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/paged_kv.cuh"
+#include "kernels/cuda/prefill_copier.cuh"
 #include "kernels/cuda/ptx.cuh"
 
 // FlashAttention-2 over pages.  One block attends for the rows of one tile and
@@ -21,103 +22,10 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = 32 * kWarps;
-constexpr int kRows = kPrefillTileRows;
+static_assert(kThreads == kPrefillThreads);
 constexpr int kWarpRows = 16;
-constexpr int kTokens = 64;  // of a step
-static_assert(kRows == kWarps * kWarpRows);
-
-template <int kHeadDim, int kHeads>
-struct Shared {
-  uint4 q[kHeads][kRows][kRowChunks<kHeadDim>];
-  uint4 k[kTokens][kRowChunks<kHeadDim>];
-  uint4 v[kTokens][kRowChunks<kHeadDim>];
-  int64_t key_at[2][kTokens];  // of a step's and the next one's tokens
-};
-
-// What a block has to do.
-struct Task {
-  int first_row;       // of the step
-  int num_rows;        // of the tile
-  int first_position;  // of first_row
-  int num_tokens;      // that the tile's last row sees
-  int kv_head;
-  int first_head;  // query head
-  int num_heads;   // of the block
-};
-
-// Copies a block's operands to shared memory.
-template <int kHeadDim, int kHeads>
-class Copier {
- public:
-  __device__ Copier(const AttentionArgs& args, const Task& task,
-                    Shared<kHeadDim, kHeads>& shared)
-      : args_(args),
-        task_(task),
-        page_table_(PagesOf(args.step, task.first_row, args.layer)),
-        shared_(shared) {}
-
-  // Rows and heads that are not there become zeros.
-  __device__ void StartQ() const {
-    for (int i = threadIdx.x; i < kHeads * kRows * kChunks; i += kThreads) {
-      const int head = i / kChunks / kRows, row = i / kChunks % kRows;
-      const bool valid = row < task_.num_rows && head < task_.num_heads;
-      const int64_t at = int64_t{task_.first_row + row} * args_.q_heads +
-                         task_.first_head + head;
-      CpAsync16(&shared_.q[head][row][i % kChunks],
-                args_.q + (valid ? at * kHeadDim + i % kChunks * 8 : 0), valid);
-    }
-  }
-
-  // Looks up the page of the thread's token of the step that starts at token
-  // `first`, which takes a while.
-  __device__ void LookUp(int first) {
-    const int token = first + threadIdx.x;
-    if (threadIdx.x < kTokens && token < task_.num_tokens) {
-      page_ = page_table_[token / args_.pages.page_tokens];
-    }
-  }
-  // Tells the others what was found: they see it after a barrier.
-  __device__ void Publish(int first) const {
-    if (threadIdx.x >= kTokens) return;
-    const int token = first + threadIdx.x;
-    KeysOf(first)[threadIdx.x] =
-        token < task_.num_tokens
-            ? KeyAt(args_.pages, page_, task_.kv_head, token)
-            : -1;
-  }
-
-  // Tokens that no row sees become zeros, as what their page holds may be NaN.
-  __device__ void StartK(int first) const { Start(first, 0, shared_.k); }
-  __device__ void StartV(int first) const {
-    Start(first, ValueOffset(args_.pages), shared_.v);
-  }
-
- private:
-  static constexpr int kChunks = kHeadDim / 8;
-
-  __device__ int64_t (&KeysOf(int first) const)[kTokens] {
-    return shared_.key_at[first / kTokens % 2];
-  }
-
-  __device__ void Start(int first, int64_t offset,
-                        uint4 (&to)[kTokens][kRowChunks<kHeadDim>]) const {
-#pragma unroll 2  // registers are scarce
-    for (int i = threadIdx.x; i < kTokens * kChunks; i += kThreads) {
-      const int token = i / kChunks, chunk = i % kChunks;
-      const int64_t at = KeysOf(first)[token];
-      const bool valid = at >= 0;
-      CpAsync16(&to[token][chunk],
-                args_.pages.data + (valid ? at + offset + chunk * 8 : 0),
-                valid);
-    }
-  }
-
-  const AttentionArgs& args_;
-  const Task& task_;
-  const int32_t* const page_table_;
-  Shared<kHeadDim, kHeads>& shared_;
-  int page_ = 0;
-};
+constexpr int kTokens = kPrefillTokens;
+static_assert(kPrefillTileRows == kWarps * kWarpRows);
 
 // The running softmax of a warp's 16 rows in each of kHeads heads.  Lane (g, t)
 // has of rows g and g + 8 the tokens or channels 8n + 2t and 8n + 2t + 1; the
@@ -126,7 +34,7 @@ template <int kHeadDim, int kHeads>
 class WarpRows {
  public:
   // `scale` is that of logits in base 2, positive.
-  __device__ WarpRows(const Task& task, float scale)
+  __device__ WarpRows(const PrefillTask& task, float scale)
       : scale_(scale), first_position_(task.first_position + FirstRow()) {
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) max_[h][0] = max_[h][1] = -kInfinity;
@@ -135,7 +43,8 @@ class WarpRows {
   __device__ static int FirstRow() { return threadIdx.x / 32 * kWarpRows; }
 
   // The logits of 64 tokens, unscaled.
-  __device__ void MultiplyKeys(const Shared<kHeadDim, kHeads>& shared) {
+  __device__ void MultiplyKeys(
+      const PrefillOperands<kHeadDim, kHeads>& shared) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
@@ -205,7 +114,8 @@ class WarpRows {
     }
   }
 
-  __device__ void MultiplyValues(const Shared<kHeadDim, kHeads>& shared) {
+  __device__ void MultiplyValues(
+      const PrefillOperands<kHeadDim, kHeads>& shared) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int m = 0; m < kTokens / 16; ++m) {
@@ -231,7 +141,7 @@ class WarpRows {
     }
   }
 
-  __device__ void Store(const AttentionArgs& args, const Task& task) {
+  __device__ void Store(const AttentionArgs& args, const PrefillTask& task) {
     const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
@@ -285,7 +195,8 @@ class WarpRows {
 // Of block [x, y]: x counts the blocks of a KV head, then the KV heads.  Late
 // tiles of a chunk have the most to do, so they go first.
 template <int kHeads>
-__device__ Task MakeTask(const AttentionArgs& args, const PrefillTile* tiles) {
+__device__ PrefillTask MakeTask(const AttentionArgs& args,
+                                const PrefillTile* tiles) {
   const PrefillTile tile = tiles[gridDim.y - 1 - blockIdx.y];
   const int group = args.q_heads / args.pages.kv_heads;
   const int blocks = (group + kHeads - 1) / kHeads;
@@ -302,7 +213,7 @@ __device__ Task MakeTask(const AttentionArgs& args, const PrefillTile* tiles) {
 }
 
 template <int kHeadDim>
-__device__ void StoreZeros(const AttentionArgs& args, const Task& task) {
+__device__ void StoreZeros(const AttentionArgs& args, const PrefillTask& task) {
   const int count = task.num_heads * kHeadDim / 2;  // of a row
   for (int i = threadIdx.x; i < task.num_rows * count; i += kThreads) {
     const int64_t row = task.first_row + i / count;
@@ -313,19 +224,19 @@ __device__ void StoreZeros(const AttentionArgs& args, const Task& task) {
 }
 
 // Grid [kv_heads * blocks of a group, tiles].
-template <int kHeadDim, int kHeads>
+template <typename Element, int kHeadDim, int kHeads>
 __global__ void __launch_bounds__(kThreads, 2)
     PrefillAttentionKernel(AttentionArgs args, const PrefillTile* tiles) {
-  auto& shared = DynamicShared<Shared<kHeadDim, kHeads>>();
+  auto& shared = DynamicShared<PrefillShared<Element, kHeadDim, kHeads>>();
   using Rows = WarpRows<kHeadDim, kHeads>;
   GriddepWait();
 
-  const Task task = MakeTask<kHeads>(args, tiles);
+  const PrefillTask task = MakeTask<kHeads>(args, tiles);
   if (task.first_position < 0) {
     StoreZeros<kHeadDim>(args, task);
     return;
   }
-  Copier<kHeadDim, kHeads> copier(args, task, shared);
+  PrefillCopier<Element, kHeadDim, kHeads> copier(args, task, shared);
   Rows rows(task, args.scale * kLog2E);
   // Tokens that the warp's rows see; none if it has no rows.
   const int warp_tokens =
@@ -342,6 +253,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   for (int first = 0; first < task.num_tokens; first += kTokens) {
     const int next = first + kTokens;
     CpAsyncWait<0>();
+    copier.EndK(first);
     __syncthreads();  // K is there, V is free
     copier.StartV(first);
     CpAsyncCommit();
@@ -349,6 +261,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     if (first < warp_tokens) rows.MultiplyKeys(shared);
     copier.Publish(next);
     CpAsyncWait<0>();
+    copier.EndV(first);
     __syncthreads();  // V is there, K is free
     if (next < task.num_tokens) copier.StartK(next);
     CpAsyncCommit();
@@ -360,15 +273,15 @@ __global__ void __launch_bounds__(kThreads, 2)
   if (warp_tokens > 0) rows.Store(args, task);
 }
 
-template <int kHeadDim, int kHeads>
+template <typename Element, int kHeadDim, int kHeads>
 cudaError_t LaunchPrefill(const AttentionArgs& args, const PrefillTile* tiles,
                           int num_tiles, cudaStream_t stream) {
   const int group = args.q_heads / args.pages.kv_heads;
   const int blocks = (group + kHeads - 1) / kHeads;
-  return Launch<PrefillAttentionKernel<kHeadDim, kHeads>>(
+  return Launch<PrefillAttentionKernel<Element, kHeadDim, kHeads>>(
       {.grid = dim3(args.pages.kv_heads * blocks, num_tiles),
        .block = dim3(kThreads),
-       .smem_bytes = sizeof(Shared<kHeadDim, kHeads>),
+       .smem_bytes = sizeof(PrefillShared<Element, kHeadDim, kHeads>),
        .stream = stream,
        .overlap = true},
       args, tiles);
@@ -382,14 +295,18 @@ cudaError_t PrefillAttention(const AttentionArgs& args,
   const DevicePages& pages = args.pages;
   if (args.q_heads % pages.kv_heads != 0) return cudaErrorInvalidValue;
   if (num_tiles == 0) return cudaSuccess;  // a grid of 0 blocks is an error
-  return WithHeadDim(pages.head_dim, [&]<int kHeadDim>() {
-    // The accumulators of two heads of 256 would not fit the registers.
-    if constexpr (kHeadDim <= 128) {
-      if (args.q_heads > pages.kv_heads) {
-        return LaunchPrefill<kHeadDim, 2>(args, tiles, num_tiles, stream);
+  return WithElement(pages.format, [&]<typename Element>() {
+    return WithHeadDim(pages.head_dim, [&]<int kHeadDim>() {
+      // The accumulators of two heads of 256 would not fit the registers.
+      if constexpr (kHeadDim <= 128) {
+        if (args.q_heads > pages.kv_heads) {
+          return LaunchPrefill<Element, kHeadDim, 2>(args, tiles, num_tiles,
+                                                     stream);
+        }
       }
-    }
-    return LaunchPrefill<kHeadDim, 1>(args, tiles, num_tiles, stream);
+      return LaunchPrefill<Element, kHeadDim, 1>(args, tiles, num_tiles,
+                                                 stream);
+    });
   });
 }
 

@@ -1,5 +1,6 @@
 #include <cstdint>
 
+#include "kernels/cuda/fp8.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/paged_kv.cuh"
@@ -61,6 +62,21 @@ class Head {
     }
   }
 
+  // As the page of fp8 has it, with its scale.
+  __device__ void Store(Fp8* y /*[head_dim]*/, unsigned char* scale_at) const {
+    const uint32_t scale = ScaleFor(MaxBits());
+    const float factor = scale < kInfiniteScale ? InverseScale(scale) : 0.0f;
+    if (threadIdx.x % 32 == 0) *scale_at = static_cast<unsigned char>(scale);
+    for (int j = 0; j < kPairs; ++j) {
+      if (At(j) >= half_) continue;
+      for (int i = 0; i < 2; ++i) {
+        const float2 v = i == 0 ? low_[j] : high_[j];
+        *reinterpret_cast<uint16_t*>(y + At(j) + i * half_) =
+            factor > 0 ? NarrowToFp8(v.x * factor, v.y * factor) : 0;
+      }
+    }
+  }
+
  private:
   static constexpr int kPairs = kMaxHeadDim / 2 / 64;
 
@@ -74,18 +90,42 @@ class Head {
     w = w * cos + u_before * sin;
   }
 
+  // Of all sizes; as integers, so that a NaN is the largest.
+  __device__ uint32_t MaxBits() const {
+    uint32_t max_bits = 0;
+    for (int j = 0; j < kPairs; ++j) {
+      for (const float v : {low_[j].x, low_[j].y, high_[j].x, high_[j].y}) {
+        max_bits = max(max_bits, __float_as_uint(fabsf(v)));
+      }
+    }
+    for (int d = 16; d > 0; d /= 2) {
+      max_bits = max(max_bits, __shfl_xor_sync(kAllLanes, max_bits, d));
+    }
+    return max_bits;
+  }
+
   const int half_;
   float2 low_[kPairs], high_[kPairs];
 };
 
-// Where the cache has K of `row`, of its KV head 0.
-__device__ int64_t PlaceOf(const RopeAppendArgs& args, int row, int position) {
-  const int32_t* pages = PagesOf(args.step, row, args.layer);
-  return KeyAt(args.pages, pages[position / args.pages.page_tokens], 0,
-               position);
+// To the cache, as head `kv_head` of the K heads and then the V heads.
+template <typename Element>
+__device__ void Append(const RopeAppendArgs& args, int row, int position,
+                       int kv_head, const Head& x) {
+  const DevicePages& pages = args.pages;
+  const int page =
+      PagesOf(args.step, row, args.layer)[position / pages.page_tokens];
+  auto* const at = reinterpret_cast<Element*>(
+      Slab(pages) + KeyAt<Element>(pages, page, kv_head, position));
+  if constexpr (sizeof(Element) == 1) {
+    x.Store(at, Slab(pages) + KeyScaleAt(pages, page, kv_head, position));
+  } else {
+    x.Store(at);
+  }
 }
 
 // Grid [rows, heads / kWarps, rounded up]: a warp has one head of Q, K or V.
+template <typename Element>
 __global__ void __launch_bounds__(kThreads)
     RopeAppendKernel(RopeAppendArgs args) {
   const DevicePages& pages = args.pages;
@@ -113,9 +153,8 @@ __global__ void __launch_bounds__(kThreads)
   }
   if (kv_head < 0) {
     x.Store(args.q + (int64_t{row} * args.q_heads + head) * head_dim);
-  } else {  // a page has its V heads right behind its K heads
-    x.Store(pages.data + PlaceOf(args, row, position) +
-            int64_t{kv_head} * pages.page_tokens * head_dim);
+  } else {
+    Append<Element>(args, row, position, kv_head, x);
   }
 }
 
@@ -129,12 +168,14 @@ cudaError_t RopeAppend(const RopeAppendArgs& args, cudaStream_t stream) {
   if (args.step.rows == 0)
     return cudaSuccess;  // a grid of 0 blocks is an error
   const int heads = args.q_heads + 2 * pages.kv_heads;
-  return Launch<RopeAppendKernel>(
-      {.grid = dim3(args.step.rows, (heads + kWarps - 1) / kWarps),
-       .block = dim3(kThreads),
-       .stream = stream,
-       .overlap = true},
-      args);
+  return WithElement(pages.format, [&]<typename Element>() {
+    return Launch<RopeAppendKernel<Element>>(
+        {.grid = dim3(args.step.rows, (heads + kWarps - 1) / kWarps),
+         .block = dim3(kThreads),
+         .stream = stream,
+         .overlap = true},
+        args);
+  });
 }
 
 }  // namespace strata::cuda

@@ -37,6 +37,9 @@ ABSL_FLAG(std::string, precision, "auto",
 ABSL_FLAG(std::string, weight_type, "auto",
           "matrices of the model: auto: as its file has them; fp8: those of "
           "F32, F16 and BF16 as E4M3 with a scale for each row, on GPUs alone");
+ABSL_FLAG(std::string, kv_type, "auto",
+          "elements of the KV cache: auto: bf16, or f32 with --precision=f32; "
+          "fp8: half of bf16, on GPUs alone");
 ABSL_FLAG(std::string, kv_memory, "1GiB",
           "memory for the KV cache: bytes, KiB, MiB or GiB; or 90%: of what is "
           "free beside weights and workspace");
@@ -119,6 +122,7 @@ constexpr const char* kFlags[] = {
     "tensor_parallel",
     "precision",
     "weight_type",
+    "kv_type",
     "kv_memory",
     "page_tokens",
     "max_sequences",
@@ -221,6 +225,7 @@ absl::StatusOr<ServerOptions> OptionsFromFlags(
   options.tensor_parallel = absl::GetFlag(FLAGS_tensor_parallel);
   options.precision = absl::GetFlag(FLAGS_precision);
   options.weight_type = absl::GetFlag(FLAGS_weight_type);
+  options.kv_type = absl::GetFlag(FLAGS_kv_type);
   STRATA_ASSIGN_OR_RETURN(
       options.kv_memory,
       OfFlag("kv_memory", ParseMemorySize(absl::GetFlag(FLAGS_kv_memory))));

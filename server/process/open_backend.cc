@@ -1,6 +1,7 @@
 #include "server/process/open_backend.h"
 
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -34,10 +35,13 @@ absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(
   const bool is_missing = absl::IsUnavailable(cuda.status()) ||
                           absl::IsUnimplemented(cuda.status());
   if (!is_missing) return cuda;
-  if (options.weight_type == "fp8") {
-    return absl::Status(cuda.status().code(),
-                        absl::StrCat("--weight_type=fp8 needs a GPU: ",
-                                     cuda.status().message()));
+  for (const auto& [flag, value] :
+       {std::pair{"--weight_type", options.weight_type},
+        std::pair{"--kv_type", options.kv_type}}) {
+    if (value != "fp8") continue;
+    return absl::Status(
+        cuda.status().code(),
+        absl::StrCat(flag, "=fp8 needs a GPU: ", cuda.status().message()));
   }
   if (absl::IsUnavailable(cuda.status())) {
     logger->Info(

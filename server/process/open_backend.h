@@ -13,7 +13,8 @@ namespace strata {
 // The backend that --backend names, of --tensor_parallel devices.  "auto" is
 // CUDA where this server was built with it (--config=cuda) and a device
 // answers, with a line in the log if none does; else the CPU.  "cuda" is an
-// error without either, and so is what only CUDA has (--weight_type=fp8).
+// error without either, and so is what only CUDA has (--weight_type=fp8,
+// --kv_type=fp8).
 absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(
     const ServerOptions& options, Logger* logger);
 

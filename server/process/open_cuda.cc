@@ -20,7 +20,8 @@ absl::StatusOr<std::unique_ptr<cuda::CudaBackend>> OpenDevice(
     int device, const ServerOptions& options, Logger* logger) {
   absl::StatusOr<std::unique_ptr<cuda::CudaBackend>> backend =
       cuda::CudaBackend::Create(device,
-                                {.fp8_weights = options.weight_type == "fp8"});
+                                {.fp8_weights = options.weight_type == "fp8",
+                                 .fp8_kv = options.kv_type == "fp8"});
   if (!backend.ok()) return backend.status();
   absl::StatusOr<std::unique_ptr<cuda::GemmLibrary>> library =
       cuda::LoadCublasGemm();

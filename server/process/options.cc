@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -111,11 +112,12 @@ absl::Status ServerOptions::Validate() const {
   if (backend == "cuda" && precision == "f32") {
     return Refuse("precision", precision, "auto, with --backend=cuda");
   }
-  STRATA_RETURN_IF_ERROR(
-      CheckOneOf("weight_type", weight_type, {"auto", "fp8"}));
-  if (weight_type != "auto" && (backend == "cpu" || precision != "auto")) {
+  for (const auto& [flag, value] :
+       {std::pair{"weight_type", weight_type}, std::pair{"kv_type", kv_type}}) {
+    STRATA_RETURN_IF_ERROR(CheckOneOf(flag, value, {"auto", "fp8"}));
+    if (value == "auto" || (backend != "cpu" && precision == "auto")) continue;
     return Refuse(
-        "weight_type", weight_type,
+        flag, value,
         absl::StrCat("auto, with ",
                      backend == "cpu" ? "--backend=cpu" : "--precision=f32"));
   }

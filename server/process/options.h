@@ -37,6 +37,7 @@ struct ServerOptions {
   int tensor_parallel = 1;           // devices that compute one model together
   std::string precision = "auto";    // auto, f32
   std::string weight_type = "auto";  // auto, fp8
+  std::string kv_type = "auto";      // auto, fp8
   MemorySize kv_memory = {.bytes = int64_t{1} << 30};
   int page_tokens = 16;
   int max_sequences = 64;

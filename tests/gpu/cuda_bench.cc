@@ -51,7 +51,10 @@ int main(int argc, char** argv) {
   }
   const strata::ResultTable table(json);
   const double copy_rate = MeasureCopy(shape, table);
-  MeasureAttention(shape, copy_rate, table);
+  for (const auto format :
+       {strata::cuda::KvFormat::kBf16, strata::cuda::KvFormat::kFp8}) {
+    MeasureAttention(shape, format, copy_rate, table);
+  }
   MeasureProducts(shape, copy_rate, table);
   strata::ModelBench(shape, Open({.fp8_weights = true}).backend, copy_rate,
                      table)

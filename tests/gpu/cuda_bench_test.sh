@@ -25,8 +25,10 @@ expect() {  # COUNT PATTERN
   ((found == $1)) || die "$found rows of '$2', not $1"
 }
 expect 1 '^| copy '
-expect 2 '^| decode attention '
-expect 1 '^| prefill attention '
+expect 2 '^| decode attention |'
+expect 2 '^| decode attention fp8 |'
+expect 1 '^| prefill attention |'
+expect 1 '^| prefill attention fp8 |'
 expect 2 '^| prompt '
 expect 2 '^| host time | full '
 # Batches of 1, 2 and the most that the 48 pages hold: 4 of 3 blocks under

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "kernels/cuda/device_memory.h"
@@ -211,21 +212,25 @@ double MeasureCopy(const BenchShape& shape, const ResultTable& table) {
   return rate;
 }
 
-void MeasureAttention(const BenchShape& shape, double copy_rate,
-                      const ResultTable& table) {
+void MeasureAttention(const BenchShape& shape, cuda::KvFormat format,
+                      double copy_rate, const ResultTable& table) {
   constexpr int kMaxLayers = 64;
   const ModelConfig& c = shape.config;
-  const int64_t page_bytes = shape.page_tokens * LayerKvBytes(c);
+  const int64_t page_bytes =
+      KvPageBytes(format, c.num_kv_heads, shape.page_tokens, c.head_dim);
   const int rotated_pages = static_cast<int>(shape.rotated_bytes / page_bytes);
   const int num_pages =
       std::max(rotated_pages,
                std::ranges::max(shape.attention_rows) *
                    BlocksOf(shape, std::ranges::max(shape.attention_contexts)));
   const DeviceBuffer slab = RandomMemory(num_pages * page_bytes);
-  const cuda::DevicePages pages = {.data = reinterpret_cast<Bf16*>(slab.data()),
+  const cuda::DevicePages pages = {.data = slab.data(),
                                    .kv_heads = c.num_kv_heads,
                                    .page_tokens = shape.page_tokens,
-                                   .head_dim = c.head_dim};
+                                   .head_dim = c.head_dim,
+                                   .format = format,
+                                   .page_bytes = page_bytes};
+  const std::string suffix = format == cuda::KvFormat::kFp8 ? " fp8" : "";
   for (const int context : shape.attention_contexts) {
     for (const int rows : shape.attention_rows) {
       const int layers = std::clamp(
@@ -234,8 +239,8 @@ void MeasureAttention(const BenchShape& shape, double copy_rate,
                                      context, /*one_sequence=*/false);
       const double seconds = DecodeSeconds(problem, shape, rows);
       const double rate =
-          double{1} * rows * context * LayerKvBytes(c) / seconds;
-      table.Add({.what = "decode attention",
+          double{1} * rows * context * page_bytes / shape.page_tokens / seconds;
+      table.Add({.what = "decode attention" + suffix,
                  .context = context,
                  .rows = rows,
                  .values = {{"ms", 1e3 * seconds},
@@ -251,7 +256,7 @@ void MeasureAttention(const BenchShape& shape, double copy_rate,
     const double keys =
         double{1} * rows * (context - rows) + 0.5 * rows * (rows + 1.0);
     table.Add(
-        {.what = "prefill attention",
+        {.what = "prefill attention" + suffix,
          .context = context,
          .rows = rows,
          .values = {{"ms", 1e3 * seconds},

@@ -1,6 +1,7 @@
 #ifndef TESTS_GPU_KERNEL_CASES_H_
 #define TESTS_GPU_KERNEL_CASES_H_
 
+#include "kernels/cuda/kv_page.h"
 #include "tests/gpu/bench_shape.h"
 #include "tests/gpu/result_table.h"
 
@@ -11,8 +12,8 @@ namespace strata {
 double MeasureCopy(const BenchShape& shape, const ResultTable& table);
 
 // Attention of one layer alone, over random pages in random order.
-void MeasureAttention(const BenchShape& shape, double copy_rate,
-                      const ResultTable& table);
+void MeasureAttention(const BenchShape& shape, cuda::KvFormat format,
+                      double copy_rate, const ResultTable& table);
 
 // The product of one MLP matrix with rows of x, by the server's own kernels;
 // copies of it take turns.

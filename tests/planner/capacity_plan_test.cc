@@ -120,12 +120,28 @@ TEST(CapacityPlanTest, F32CachesTakeTwice) {
   PlanRequest request = PaperRequest(1000, 1);
   request.strategies = {"full"};
   const StrategyPlan half = PlanOf(model, request).strategies[0];
-  request.kv_type = cpu::KvType::kF32;
+  request.kv_type = PlannedKvType::kF32;
   const StrategyPlan whole = PlanOf(model, request).strategies[0];
   EXPECT_EQ(half.kv_bytes_per_token, 30 * 2 * 3 * 64 * 2);
   EXPECT_EQ(whole.kv_bytes_per_token, 2 * half.kv_bytes_per_token);
   EXPECT_EQ(whole.held_bytes, 2 * half.held_bytes);
   EXPECT_EQ(half.num_pages, 30 * 63);  // 1,000 positions
+}
+
+// And a byte for each head's scale.
+TEST(CapacityPlanTest, Fp8CachesTakeHalf) {
+  PlanRequest request = PaperRequest(1000, 1);
+  request.kv_type = PlannedKvType::kFp8;
+  request.strategies = {"full"};
+  const StrategyPlan plan =
+      PlanOf(PublicModel("smollm2-135m"), request).strategies[0];
+  EXPECT_EQ(plan.kv_bytes_per_token, 30 * 2 * 3 * (64 + 1));
+  EXPECT_EQ(plan.held_bytes, 30 * 63 * 16 * 2 * 3 * (64 + 1));
+  // Each of three GPUs has a head, whose pages are rounded up.
+  request.num_devices = 3;
+  request.page_tokens = 4;
+  const CapacityPlan split = PlanOf(PublicModel("smollm2-135m"), request);
+  EXPECT_EQ(split.page_bytes, 3 * (2 * 4 * (64 + 1) + 8));
 }
 
 TEST(CapacityPlanTest, RefusesInOneLine) {

@@ -23,7 +23,7 @@ inline PlanRequest PaperRequest(int64_t context, int64_t output_tokens) {
   return {.hardware = *FindHardware("h100"),
           .memory_bytes = 80'000'000'000,
           .workspace_bytes = 0,
-          .kv_type = cpu::KvType::kBF16,
+          .kv_type = PlannedKvType::kBF16,
           .page_tokens = 16,
           .max_batched_tokens = 512,
           .context = context,

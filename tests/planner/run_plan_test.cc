@@ -108,6 +108,14 @@ TEST(RunPlanTest, RatesMayBeGiven) {
                "--read_bandwidth=500", "--flops=100"});
   ASSERT_TRUE(gpu.ok()) << gpu.status();
   EXPECT_THAT(*gpu, HasSubstr("reads 500 GB/s, computes 100 TFLOP/s"));
+  EXPECT_THAT(*gpu, Not(HasSubstr("--kv_type")));
+}
+
+TEST(RunPlanTest, CachesOfFp8) {
+  const auto text = RunWith({"--shape=qwen3-8b", "--kv_type=fp8"});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("K and V (fp8) of one layer"));
+  EXPECT_THAT(*text, HasSubstr("--backend=cuda --kv_type=fp8 --kv_memory="));
 }
 
 TEST(RunPlanTest, WeightsMayBeFp8) {
@@ -186,9 +194,11 @@ TEST(RunPlanTest, RefusesInOneLine) {
   EXPECT_THAT(Error({shape, "--flops=nan"}), HasSubstr("--flops=nan"));
   EXPECT_THAT(Error({shape, "--batch=1,zero"}), HasSubstr("--batch=\"1,zero"));
   EXPECT_THAT(Error({shape, "--batch="}), HasSubstr("--batch=\"\""));
-  EXPECT_THAT(Error({shape, "--kv_type=fp8"}),
-              HasSubstr("--kv_type=\"fp8\": allowed are bf16, f32"));
+  EXPECT_THAT(Error({shape, "--kv_type=f16"}),
+              HasSubstr("--kv_type=\"f16\": allowed are bf16, f32, fp8"));
   EXPECT_THAT(Error({shape, "--kv_type=f32"}), HasSubstr("--device=cpu"));
+  EXPECT_THAT(Error({shape, "--kv_type=fp8", "--device=cpu"}),
+              HasSubstr("allowed are bf16, f32, with --device=cpu"));
   EXPECT_THAT(Error({shape, "--weight_type=q3"}),
               HasSubstr("--weight_type=\"q3\": allowed are bf16"));
   EXPECT_THAT(Error({shape, "--page_tokens=24"}),

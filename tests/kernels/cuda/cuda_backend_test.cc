@@ -98,6 +98,35 @@ TEST_F(CudaBackendTest, RunningOutOfMemoryIsAnErrorThatStays) {
   EXPECT_EQ(backend->Wait(), status);
 }
 
+// Half of bf16's, and a byte for each token and head.
+TEST_F(CudaBackendTest, PagesOfFp8HaveScales) {
+  const auto bf16 = cuda::CudaBackend::Create();
+  const auto fp8 = cuda::CudaBackend::Create(0, {.fp8_kv = true});
+  ASSERT_TRUE(bf16.ok() && fp8.ok());
+  EXPECT_EQ((*bf16)->kv_format(), "bf16");
+  EXPECT_EQ((*fp8)->kv_format(), "fp8");
+  KvLayout layout = {
+      .num_pages = 3, .page_tokens = 16, .kv_heads = 8, .head_dim = 128};
+  EXPECT_EQ((*bf16)->PageBytes(layout), 2 * 16 * 8 * 256);
+  EXPECT_EQ((*fp8)->PageBytes(layout), 2 * 16 * 8 * 129);
+  // In whole tokens, whatever is added to align it.
+  for (layout.page_tokens = 4; layout.page_tokens <= 128;
+       layout.page_tokens *= 2) {
+    for (layout.kv_heads = 1; layout.kv_heads <= 8; ++layout.kv_heads) {
+      for (const int head_dim : {16, 80, 128}) {
+        layout.head_dim = head_dim;
+        const int64_t bytes = (*fp8)->PageBytes(layout);
+        EXPECT_EQ(bytes % 16, 0);
+        EXPECT_EQ(bytes % layout.page_tokens, 0);
+        const int64_t least =
+            2 * layout.page_tokens * layout.kv_heads * (head_dim + 1);
+        EXPECT_GE(bytes, least);
+        EXPECT_LT(bytes, least + 16);
+      }
+    }
+  }
+}
+
 TEST_F(CudaBackendTest, ALaunchThatFailsIsNamed) {
   const TinyEngine tiny({.make_backend = MakeBackend});
   // Embed, then of the first layer: the norm, the product, the append.

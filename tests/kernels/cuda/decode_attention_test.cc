@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -14,8 +16,8 @@ namespace strata {
 namespace {
 
 // Twice, as a launch has to leave `arrived` as it found it.
-std::vector<float> Run(const PagedProblem& problem, int kv_heads, int head_dim,
-                       int max_splits) {
+std::vector<float> Attend(const PagedProblem& problem, int kv_heads,
+                          int head_dim, int max_splits) {
   const size_t parts =
       size_t{1} * problem.rows() * problem.q_heads() * max_splits;
   const DeviceArray<float> out(parts * head_dim), lse(parts);
@@ -33,14 +35,19 @@ std::vector<float> Run(const PagedProblem& problem, int kv_heads, int head_dim,
   return problem.Output();
 }
 
-// bf16 rounds the weights of the values and the result.
-void ExpectMatches(const TestShape& shape, int max_splits, int schedules) {
-  const PagedProblem problem(shape);
-  ForEachSchedule(schedules, [&] {
-    EXPECT_TRUE(
-        AllNear(Run(problem, shape.kv_heads, shape.head_dim, max_splits),
-                problem.want(), 2e-3f, 4e-3f));
-  });
+// bf16 rounds the weights of the values and the result; of pages of fp8 as
+// much, as what they hold is what is wanted.
+void ExpectMatches(TestShape shape, int max_splits, int schedules) {
+  for (const auto format : {cuda::KvFormat::kBf16, cuda::KvFormat::kFp8}) {
+    SCOPED_TRACE(format == cuda::KvFormat::kFp8 ? "fp8" : "bf16");
+    shape.format = format;
+    const PagedProblem problem(shape);
+    ForEachSchedule(schedules, [&] {
+      EXPECT_TRUE(
+          AllNear(Attend(problem, shape.kv_heads, shape.head_dim, max_splits),
+                  problem.want(), 2e-3f, 4e-3f));
+    });
+  }
 }
 
 TEST(DecodeAttentionTest, PositionsAroundTilesAndPages) {
@@ -92,10 +99,12 @@ TEST(DecodeAttentionTest, ScratchOfMoreSplitsThanAreUsed) {
                 cuda::Split::kMaxSplits + 1, 1);
 }
 
+// The smallest with one head: fp8 pads it.
 TEST(DecodeAttentionTest, EveryPageSize) {
   for (int page_tokens : {4, 8, 16, 32, 64, 128}) {
     SCOPED_TRACE(page_tokens);
-    ExpectMatches({.page_tokens = page_tokens,
+    ExpectMatches({.kv_heads = page_tokens == 4 ? 1 : 2,
+                   .page_tokens = page_tokens,
                    .chunks = {{.strategy = 1, .first_position = 130}}},
                   2, 2);
   }
@@ -120,6 +129,18 @@ TEST(DecodeAttentionTest, LogitsThatGrowOrShrinkByHundreds) {
 // Each sees those before it, though the keys of all are there.
 TEST(DecodeAttentionTest, RowsOfOneSequence) {
   ExpectMatches({.chunks = {{.first_position = 62, .num_rows = 4}}}, 2, 2);
+}
+
+TEST(DecodeAttentionTest, WhatIsNotFiniteShows) {
+  for (const int which : {0, 1}) {
+    const PagedProblem problem({.head_dim = 32,
+                                .chunks = {{.first_position = 70}},
+                                .format = cuda::KvFormat::kFp8,
+                                .not_finite = which});
+    EXPECT_TRUE(std::ranges::all_of(
+        Attend(problem, /*kv_heads=*/2, /*head_dim=*/32, /*max_splits=*/2),
+        [](float v) { return std::isnan(v); }));
+  }
 }
 
 TEST(DecodeAttentionTest, PaddingRowsGetZeros) {

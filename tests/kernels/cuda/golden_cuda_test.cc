@@ -38,12 +38,13 @@ class GoldenCudaTest : public testing::TestWithParam<const char*> {
   ~GoldenCudaTest() override { cuda_on_cpu::SetLate(false); }
 #endif
 
-  TinyEngine MakeCuda(TinyEngine::Options options = {}) {
+  TinyEngine MakeCuda(TinyEngine::Options options = {},
+                      const cuda::CudaOptions& cuda = {}) {
     if (options.model.find('/') == std::string::npos) {
       options.model = GetParam();
     }
-    options.make_backend = [this] {
-      auto backend = cuda::CudaBackend::Create();
+    options.make_backend = [this, cuda] {
+      auto backend = cuda::CudaBackend::Create(/*device=*/0, cuda);
       EXPECT_TRUE(backend.ok()) << backend.status();
       backend_ = backend->get();
       return *std::move(backend);
@@ -80,7 +81,8 @@ double MeanDifference(const TinyEngine& tiny, const Golden& golden,
 }
 
 // As near to PyTorch in f32 as the CPU backend, which with AVX-512 computes in
-// bf16 too; with AVX2 its activations are f32, and it is up to 2.8 times nearer.
+// bf16 too; with AVX2 its activations are f32, and it is up to 2.8 times
+// nearer.
 TEST_P(GoldenCudaTest, ScoresAreThoseOfPyTorch) {
   const Golden golden(GetParam());
   const TinyEngine cuda = MakeCuda();
@@ -94,6 +96,22 @@ TEST_P(GoldenCudaTest, ScoresAreThoseOfPyTorch) {
     cpu_sum += MeanDifference(cpu, golden, spec);
   }
   EXPECT_LE(cuda_sum, 4 * cpu_sum);
+}
+
+// A number rounded to fp8 is up to 16 times as far off as one rounded to bf16;
+// queries and weights stay what they are.
+TEST_P(GoldenCudaTest, CachesOfFp8ScoreNearly) {
+  const Golden golden(GetParam());
+  const TinyEngine fp8 = MakeCuda({}, {.fp8_kv = true});
+  const TinyEngine bf16 = MakeCuda();
+  EXPECT_LT(fp8.page_bytes, 0.55 * bf16.page_bytes);
+  double fp8_sum = 0, bf16_sum = 0;
+  for (const char* spec : {"full", "every=2"}) {
+    fp8_sum += MeanDifference(fp8, golden, spec);
+    bf16_sum += MeanDifference(bf16, golden, spec);
+  }
+  EXPECT_LE(fp8_sum, 16 * bf16_sum);
+  EXPECT_GE(fp8_sum, 2 * bf16_sum);
 }
 
 // With an adapter merged, which is of some layers' matrices only, as near to
@@ -176,13 +194,19 @@ TEST_P(GoldenCudaTest, StopsEndARequestOneStepAhead) {
   }
 }
 
-// A switch of strategy needs no new graph, and goes the way that PyTorch goes.
-TEST_P(GoldenCudaTest, DemotionsAreThoseOfPyTorch) {
-  const Golden golden(GetParam());
-  const TinyEngine tiny = MakeCuda();
-  int which = 0;
+// How far the log-probabilities of tokens are from PyTorch's, under a strategy
+// and then another.
+struct Demotions {
   double sum = 0;
-  int count = 0, num_switched = 0;
+  int count = 0, num_switched = 0;  // tokens in all, and after the switch
+  double Mean() const { return sum / count; }
+};
+
+// All of the model's, each as far as it goes the way that PyTorch goes: at most
+// `margin` says otherwise.
+Demotions Demote(const TinyEngine& tiny, const Golden& golden, double margin) {
+  int which = 0;
+  Demotions result;
   for (const nlohmann::json& demotion : golden.json["demotions"]) {
     const std::string from = demotion["from"], to = demotion["to"];
     SCOPED_TRACE(from + " -> " + to);
@@ -198,21 +222,40 @@ TEST_P(GoldenCudaTest, DemotionsAreThoseOfPyTorch) {
       if (i > 0) {
         want = golden.Logprobs("demote/" + std::to_string(which), i - 1);
       }
-      sum += std::abs(got.logprobs[i].logprob - want[got.tokens[i]]);
-      ++count;
-      if (static_cast<int>(i) >= after) ++num_switched;
+      result.sum += std::abs(got.logprobs[i].logprob - want[got.tokens[i]]);
+      ++result.count;
+      if (static_cast<int>(i) >= after) ++result.num_switched;
       if (got.tokens[i] == tokens[i]) continue;
-      EXPECT_LE(want[tokens[i]] - want[got.tokens[i]], kMargin) << i;
+      EXPECT_LE(want[tokens[i]] - want[got.tokens[i]], margin) << i;
       break;  // PyTorch knows no more
     }
     ++which;
   }
-  EXPECT_GE(count, 10);
+  return result;
+}
+
+// A switch of strategy needs no new graph, and goes the way that PyTorch goes.
+TEST_P(GoldenCudaTest, DemotionsAreThoseOfPyTorch) {
+  const TinyEngine tiny = MakeCuda();
+  const Demotions got = Demote(tiny, Golden(GetParam()), kMargin);
+  EXPECT_GE(got.count, 10);
   // mistral parts from PyTorch at a near tie before it switches.
-  EXPECT_GE(num_switched, GetParam() == std::string("mistral") ? 0 : 20);
-  EXPECT_LE(sum / count, 0.2);
+  EXPECT_GE(got.num_switched, GetParam() == std::string("mistral") ? 0 : 20);
+  EXPECT_LE(got.Mean(), 0.2);
   // x and its gathered copy may have changed places: one graph for each.
   EXPECT_LE(backend_->num_graphs(), 2);
+}
+
+// No further away than without a switch.
+TEST_P(GoldenCudaTest, CachesOfFp8AreDemotedAsWell) {
+  const std::string model = GetParam();
+  // The others part from PyTorch before they switch.
+  if (model != "llama-tied" && model != "qwen3-qknorm") return;
+  const Golden golden(model);
+  const TinyEngine tiny = MakeCuda({}, {.fp8_kv = true});
+  const Demotions got = Demote(tiny, golden, 16 * kMargin);
+  EXPECT_GE(got.num_switched, 5);
+  EXPECT_LE(got.Mean(), MeanDifference(tiny, golden, "full"));
 }
 
 // Stands in for a library of products: it does them by Product, with `any` as

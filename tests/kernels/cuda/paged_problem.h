@@ -7,11 +7,16 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "kernels/bf16.h"
+#include "kernels/cuda/kv_page.h"
 #include "kernels/cuda/ops.h"
+#include "kernels/fp8.h"
+#include "tests/kernels/cuda/least_scale.h"
 #include "tests/testing/device_array.h"
 
 namespace strata {
@@ -33,13 +38,18 @@ struct TestShape {
   // shrink, the first being the largest.
   float ramp = 0.0f;
   std::vector<TestChunk> chunks;
+  cuda::KvFormat format = cuda::KvFormat::kBf16;
+  // Of fp8: 0 or 1, what of token 0 was not finite: its keys or its values.
+  std::optional<int> not_finite = std::nullopt;
 };
 
 // Attention over a paged cache: its tensors on the host, and the output that
 // the formula gives in double, without pages.
 //
 // Every slot of every sequence has keys and values of its own.  What no token
-// fills is NaN, as is page 0, to which all unused table entries point.
+// fills is NaN, as is page 0, to which all unused table entries point.  In fp8
+// the numbers are what the pages hold, with the scale of each token and head up
+// to 8 times what it needs.
 class PagedTensors {
  public:
   static constexpr int kLayers = 3, kLayer = 2;
@@ -53,7 +63,9 @@ class PagedTensors {
   std::vector<int32_t> positions, strategies, table_strides;  // [rows]
   std::vector<int64_t> tables;                                // [rows]
   std::vector<int32_t> pages;
-  std::vector<Bf16> q, slab;
+  std::vector<Bf16> q;
+  std::vector<unsigned char> slab;
+  int64_t page_bytes = 0;
   std::vector<float> want;  // [rows, q_heads, head_dim]
 
   // Layer 2 has a slot of its own, or that of layer 1, or that of layer 0.
@@ -68,7 +80,8 @@ class PagedTensors {
  private:
   // Of one sequence and slot, [kv_heads][tokens][head_dim].
   struct Cache {
-    std::vector<float> k, v;
+    std::vector<float> kv[2];    // K, V
+    std::vector<int> scales[2];  // [kv_heads][tokens], of fp8
   };
 
   float RandomBf16() {
@@ -91,9 +104,9 @@ class PagedTensors {
     free_.resize(count - 1);
     std::iota(free_.begin(), free_.end(), 1);
     std::shuffle(free_.begin(), free_.end(), random_);
-    page_size_ =
-        int64_t{2} * shape_.kv_heads * shape_.page_tokens * shape_.head_dim;
-    slab.assign(count * page_size_, ToBf16(NAN));
+    page_bytes = KvPageBytes(shape_.format, shape_.kv_heads, shape_.page_tokens,
+                             shape_.head_dim);
+    slab.assign(count * page_bytes, 0xff);
   }
 
   void AddChunk(const TestChunk& chunk) {
@@ -142,29 +155,56 @@ class PagedTensors {
         const float gain = shape_.ramp >= 0 ? 1 + shape_.ramp * t
                                             : 1 - shape_.ramp * (tokens - t);
         for (int d = 0; d < shape_.head_dim; ++d) {
-          cache.k.push_back(ToFloat(ToBf16(gain * RandomBf16())));
-          cache.v.push_back(RandomBf16());
+          cache.kv[0].push_back(ToFloat(ToBf16(gain * RandomBf16())));
+          cache.kv[1].push_back(RandomBf16());
         }
+        if (shape_.format == cuda::KvFormat::kFp8) RoundLastToken(&cache);
       }
     }
     return cache;
   }
 
+  void RoundLastToken(Cache* cache) {
+    for (int i = 0; i < 2; ++i) {
+      const auto token = std::span(cache->kv[i]).last(shape_.head_dim);
+      float max = 0;
+      for (float v : token) max = std::max(max, std::abs(v));
+      const int scale = LeastScale(max) + static_cast<int>(random_() % 4);
+      cache->scales[i].push_back(scale);
+      const float unit = std::ldexp(1.0f, scale - 127);
+      for (float& v : token) v = ToFloat(ToFp8(v / unit)) * unit;
+    }
+  }
+
   void FillPages(const Cache& cache, const int32_t* table) {
+    const bool is_fp8 = shape_.format == cuda::KvFormat::kFp8;
     const int dim = shape_.head_dim, page_tokens = shape_.page_tokens;
-    const int tokens = cache.k.size() / (shape_.kv_heads * dim);
-    for (size_t i = 0; i < cache.k.size(); ++i) {
+    const int tokens = cache.kv[0].size() / (shape_.kv_heads * dim);
+    const int page_rows = shape_.kv_heads * page_tokens;  // of K, or of V
+    for (size_t i = 0; i < cache.kv[0].size(); ++i) {
       const int d = i % dim, t = i / dim % tokens, h = i / dim / tokens;
-      const int64_t at = table[t / page_tokens] * page_size_ +
-                         (h * page_tokens + t % page_tokens) * dim + d;
-      slab[at] = ToBf16(cache.k[i]);
-      slab[at + page_size_ / 2] = ToBf16(cache.v[i]);
+      unsigned char* page = &slab[table[t / page_tokens] * page_bytes];
+      for (int j = 0; j < 2; ++j) {
+        const int row = j * page_rows + h * page_tokens + t % page_tokens;
+        const float v = cache.kv[j][i];
+        if (is_fp8) {
+          const int scale = cache.scales[j][h * tokens + t];
+          const Fp8 number = ToFp8(std::ldexp(v, 127 - scale));
+          page[row * dim + d] = static_cast<unsigned char>(number);
+          page[2 * page_rows * dim + row] = static_cast<unsigned char>(scale);
+          if (t > 0 || shape_.not_finite != j) continue;
+          page[row * dim + d] = 0;
+          page[2 * page_rows * dim + row] = 255;
+        } else {
+          reinterpret_cast<Bf16*>(page)[row * dim + d] = ToBf16(v);
+        }
+      }
     }
   }
 
   void AddRow(const Cache& cache, int position) {
     const int dim = shape_.head_dim;
-    const int tokens = cache.k.size() / (shape_.kv_heads * dim);
+    const int tokens = cache.kv[0].size() / (shape_.kv_heads * dim);
     for (int h = 0; h < q_heads_; ++h) {
       std::vector<float> query(dim);
       for (float& v : query) v = RandomBf16();
@@ -173,7 +213,7 @@ class PagedTensors {
       std::vector<double> weights(position + 1);
       for (int t = 0; t <= position; ++t) {
         for (int d = 0; d < dim; ++d) {
-          weights[t] += double{query[d]} * cache.k[first + t * dim + d];
+          weights[t] += double{query[d]} * cache.kv[0][first + t * dim + d];
         }
         weights[t] *= shape_.scale;
       }
@@ -183,7 +223,7 @@ class PagedTensors {
       for (int d = 0; d < dim; ++d) {
         double out = 0;
         for (int t = 0; t <= position; ++t) {
-          out += weights[t] * cache.v[first + t * dim + d];
+          out += weights[t] * cache.kv[1][first + t * dim + d];
         }
         want.push_back(static_cast<float>(out / sum));
       }
@@ -193,7 +233,6 @@ class PagedTensors {
   const TestShape shape_;
   const int q_heads_;
   std::mt19937_64 random_{7};
-  int64_t page_size_ = 0;
   std::vector<int32_t> free_;  // page numbers in no order
 };
 
@@ -219,7 +258,9 @@ class PagedProblem {
             .pages = {.data = slab_.get(),
                       .kv_heads = shape_.kv_heads,
                       .page_tokens = shape_.page_tokens,
-                      .head_dim = shape_.head_dim},
+                      .head_dim = shape_.head_dim,
+                      .format = shape_.format,
+                      .page_bytes = host_.page_bytes},
             .layer = PagedTensors::kLayer,
             .q_heads = q_heads(),
             .scale = shape_.scale,
@@ -230,7 +271,8 @@ class PagedProblem {
   std::vector<float> Output() const {
     const std::vector<Bf16> out = out_.ToHost();
     std::vector<float> floats(out.size());
-    std::ranges::transform(out, floats.begin(), ToFloat);
+    std::ranges::transform(out, floats.begin(),
+                           [](Bf16 v) { return ToFloat(v); });
     return floats;
   }
   void FillOutputWithNan() const { out_.FillWithNan(); }
@@ -242,7 +284,8 @@ class PagedProblem {
       strategies_{host_.strategies}, table_strides_{host_.table_strides},
       slot_of_{PagedTensors::SlotOf()}, pages_{host_.pages};
   const DeviceArray<int64_t> tables_{host_.tables};
-  const DeviceArray<Bf16> q_{host_.q}, slab_{host_.slab}, out_{host_.q.size()};
+  const DeviceArray<Bf16> q_{host_.q}, out_{host_.q.size()};
+  const DeviceArray<unsigned char> slab_{host_.slab};
 };
 
 }  // namespace strata

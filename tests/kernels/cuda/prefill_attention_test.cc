@@ -38,14 +38,20 @@ std::vector<float> Attend(const PagedProblem& problem,
   return problem.Output();
 }
 
-// bf16 rounds the weights of the values and the result.
-void ExpectMatches(const TestShape& shape, int schedules,
+// bf16 rounds the weights of the values and the result; of pages of fp8 as
+// much, as what they hold is what is wanted.
+void ExpectMatches(TestShape shape, int schedules,
                    int tile_rows = cuda::kPrefillTileRows) {
-  const PagedProblem problem(shape);
   const std::vector<cuda::PrefillTile> tiles = TilesOf(shape, tile_rows);
-  ForEachSchedule(schedules, [&] {
-    EXPECT_TRUE(AllNear(Attend(problem, tiles), problem.want(), 2e-3f, 4e-3f));
-  });
+  for (const auto format : {cuda::KvFormat::kBf16, cuda::KvFormat::kFp8}) {
+    SCOPED_TRACE(format == cuda::KvFormat::kFp8 ? "fp8" : "bf16");
+    shape.format = format;
+    const PagedProblem problem(shape);
+    ForEachSchedule(schedules, [&] {
+      EXPECT_TRUE(
+          AllNear(Attend(problem, tiles), problem.want(), 2e-3f, 4e-3f));
+    });
+  }
 }
 
 TEST(PrefillAttentionTest, RowsAroundTiles) {
@@ -109,11 +115,13 @@ TEST(PrefillAttentionTest, EveryHeadDim) {
   }
 }
 
+// The smallest with one head: fp8 pads it.
 TEST(PrefillAttentionTest, EveryPageSize) {
   for (int page_tokens : {4, 8, 16, 32, 64, 128}) {
     SCOPED_TRACE(page_tokens);
     ExpectMatches(
         {.group = 2,
+         .kv_heads = page_tokens == 4 ? 1 : 2,
          .page_tokens = page_tokens,
          .chunks = {{.strategy = 1, .first_position = 90, .num_rows = 50}}},
         2);
@@ -128,6 +136,18 @@ TEST(PrefillAttentionTest, LogitsThatGrowOrShrinkByHundreds) {
                    .ramp = ramp,
                    .chunks = {{.first_position = 150, .num_rows = 64}}},
                   2);
+  }
+}
+
+TEST(PrefillAttentionTest, WhatIsNotFiniteShows) {
+  for (const int which : {0, 1}) {
+    const TestShape shape = {.head_dim = 32,
+                             .chunks = {{.first_position = 70, .num_rows = 5}},
+                             .format = cuda::KvFormat::kFp8,
+                             .not_finite = which};
+    EXPECT_TRUE(
+        std::ranges::all_of(Attend(PagedProblem(shape), TilesOf(shape, 5)),
+                            [](float v) { return std::isnan(v); }));
   }
 }
 

@@ -82,6 +82,15 @@ __global__ void CopyAndZeroKernel(const float* in, float* out) {
   reinterpret_cast<float4*>(out)[threadIdx.x] = shared[threadIdx.x];
 }
 
+__global__ void CopyAndZeroWordKernel(const float* in, float* out) {
+  float* shared = &cuda::DynamicShared<float[2]>()[0];
+  if (threadIdx.x >= 2) return;
+  cuda::CpAsync4(&shared[threadIdx.x], in + 1, threadIdx.x == 0);
+  cuda::CpAsyncCommit();
+  cuda::CpAsyncWait<0>();
+  out[threadIdx.x] = shared[threadIdx.x];
+}
+
 __global__ void Exp2Kernel(float* v) {
   v[threadIdx.x] = cuda::Exp2(v[threadIdx.x]);
 }
@@ -106,6 +115,11 @@ cudaError_t TransposeMatrix(const Bf16* in, Bf16* out) {
 cudaError_t CopyAndZero(const float* in, float* out) {
   return cuda::Launch<CopyAndZeroKernel>({kOne, kWarp, 2 * sizeof(float4)}, in,
                                          out);
+}
+
+cudaError_t CopyAndZeroWord(const float* in, float* out) {
+  return cuda::Launch<CopyAndZeroWordKernel>({kOne, kWarp, 2 * sizeof(float)},
+                                             in, out);
 }
 
 cudaError_t Exp2InPlace(float* v) {

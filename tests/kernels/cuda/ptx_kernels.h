@@ -22,6 +22,9 @@ cudaError_t TransposeMatrix(const Bf16* in, Bf16* out);
 // out [2, 4] = in [4] by a valid copy, then by one that is not valid.
 cudaError_t CopyAndZero(const float* in, float* out);
 
+// out [2] = in[1] by a valid copy of 4 bytes, then by one that is not valid.
+cudaError_t CopyAndZeroWord(const float* in, float* out);
+
 // v [32] = 2^v
 cudaError_t Exp2InPlace(float* v);
 

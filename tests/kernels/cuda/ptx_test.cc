@@ -58,6 +58,12 @@ TEST(PtxTest, CopyThatIsNotValidGivesZeros) {
   EXPECT_EQ(out.ToHost(), std::vector<float>({1, 2, 3, 4, 0, 0, 0, 0}));
 }
 
+TEST(PtxTest, CopiesOfFourBytes) {
+  const DeviceArray<float> in({1.0f, 2.0f}), out({5.0f, 6.0f, 7.0f});
+  EXPECT_EQ(CopyAndZeroWord(in.get(), out.get()), cudaSuccess);
+  EXPECT_EQ(out.ToHost(), (std::vector<float>{2.0f, 0.0f, 7.0f}));
+}
+
 TEST(PtxTest, Exp2OfAllSizes) {
   std::vector<float> in(32), want(32);
   for (int i = 0; i < 32; ++i) {

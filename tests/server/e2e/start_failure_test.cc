@@ -90,6 +90,8 @@ TEST(StartFailureTest, FlagsAreNamed) {
            {"--precision=f16", "allowed are auto, f32"},
            {"--weight_type=int8", "allowed are auto, fp8"},
            {"--weight_type=fp8", "--weight_type=fp8 needs a GPU: "},
+           {"--kv_type=int8", "allowed are auto, fp8"},
+           {"--kv_type=fp8", "--kv_type=fp8 needs a GPU: "},
            {"--page_tokens=24", "allowed are 4, 8, 16, 32, 64, 128"},
            {"--grpc_port=70000", "allowed are 0 to 65535"},
            {"--threads=-1", "--threads"},

@@ -34,11 +34,12 @@ class CudaHostTest : public testing::Test {
   // With `free_bytes` on the device.
   absl::StatusOr<std::unique_ptr<ModelHost>> Load(int64_t free_bytes) {
     cuda_on_cpu::memory_bytes = cuda_on_cpu::used_bytes + free_bytes;
-    auto backend = cuda::CudaBackend::Create();
+    auto backend = cuda::CudaBackend::Create(/*device=*/0, cuda_);
     EXPECT_TRUE(backend.ok()) << backend.status();
     return LoadHost(options_, *std::move(backend), &log_);
   }
   ServerOptions options_;
+  cuda::CudaOptions cuda_;
   FileLogger log_;
 
  private:
@@ -61,6 +62,19 @@ TEST_F(CudaHostTest, TheLogsPlanIsWhatTheDeviceHas) {
                           log_.Number("memory", "workspace_bytes") + kv + left;
   EXPECT_NEAR(planned, 64 << 20, 1 << 20);
   EXPECT_LE(planned, 64 << 20);
+}
+
+// With heads of 16: 32 bytes of bf16, 16 of fp8 and one for the scale.
+TEST_F(CudaHostTest, CachesOfFp8HoldMoreTokens) {
+  int64_t pages[2];
+  for (const bool fp8 : {false, true}) {
+    cuda_.fp8_kv = fp8;
+    const auto host = Load(64 << 20);
+    ASSERT_TRUE(host.ok()) << host.status();
+    pages[fp8] =
+        log_.Number("memory", "kv_bytes") / log_.Number("plan", "page_bytes");
+  }
+  EXPECT_EQ(pages[1], pages[0] * 32 / 17);
 }
 
 // More and more memory, until all fits: each part is named by turns, as the

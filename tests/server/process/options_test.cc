@@ -127,6 +127,27 @@ TEST(OptionsTest, Fp8WeightsAreForGpus) {
       absl::InvalidArgumentError("--weight_type=q8_0: allowed are auto, fp8"));
 }
 
+TEST(OptionsTest, Fp8CachesAreForGpus) {
+  ServerOptions options;
+  options.model = "m";
+  const auto error = [&](const char* kv_type, const char* backend,
+                         const char* precision) {
+    options.kv_type = kv_type;
+    options.backend = backend;
+    options.precision = precision;
+    return std::string(options.Validate().message());
+  };
+  EXPECT_EQ(error("fp8", "auto", "auto"), "");
+  EXPECT_EQ(error("fp8", "cuda", "auto"), "");
+  EXPECT_EQ(error("auto", "cpu", "f32"), "");
+  EXPECT_EQ(error("fp8", "cpu", "auto"),
+            "--kv_type=fp8: allowed are auto, with --backend=cpu");
+  EXPECT_EQ(error("fp8", "auto", "f32"),
+            "--kv_type=fp8: allowed are auto, with --precision=f32");
+  EXPECT_EQ(error("int8", "cuda", "auto"),
+            "--kv_type=int8: allowed are auto, fp8");
+}
+
 TEST(OptionsTest, AdmissionIsReserveOrOptimistic) {
   ServerOptions options;
   options.model = "m";
