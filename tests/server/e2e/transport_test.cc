@@ -163,6 +163,29 @@ std::string AnswerTo(RawHttp2* raw, uint32_t stream) {
   return "";
 }
 
+TEST(TransportTest, CompressedMessagesAreNotInflated) {
+  ServerProcess server({kTiny, "--max_message_mib=1"});
+  ASSERT_TRUE(server.WaitUntilListening()) << server.Log();
+  const auto resident = [&] {
+    return Scrape(server).Sum("process_resident_memory_bytes");
+  };
+  const double before = resident();
+  Client client(server.grpc_address());
+  for (const int mib : {0, 128}) {
+    for (const auto algorithm : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
+      v1::GenerateRequest request = GreedyRequest({1}, "full", 1);
+      request.set_request_id(std::string(mib << 20, 'x'));
+      grpc::ClientContext context;
+      context.set_compression_algorithm(algorithm);
+      const grpc::Status status = client.Generate(request, &context).status;
+      EXPECT_EQ(status.error_code(), StatusCode::UNIMPLEMENTED);
+      EXPECT_THAT(status.error_message(), HasSubstr("ompression"));
+    }
+  }
+  EXPECT_LT(resident() - before, 64 << 20);
+  EXPECT_TRUE(client.Generate(GreedyRequest({1}, "full", 1)).status.ok());
+}
+
 TEST(TransportTest, ACallThatEndsBeforeItsMessageIsNoInvalidRequest) {
   ServerProcess server({kTiny});
   ASSERT_TRUE(server.WaitUntilListening()) << server.Log();
