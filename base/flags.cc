@@ -1,6 +1,7 @@
 #include "base/flags.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <tuple>
 
@@ -9,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "absl/time/time.h"
 #include "base/check.h"
 #include "base/quote.h"
 
@@ -54,11 +56,29 @@ absl::CommandLineFlag* Resolve(const FlagList& flags, Setting* setting) {
   return flag;
 }
 
+template <typename... T>
+bool IsOneOf(const absl::CommandLineFlag& flag) {
+  return ((flag.IsOfType<T>() || flag.IsOfType<std::optional<T>>()) || ...);
+}
+
+// What values of its type look like.
+const char* Needs(const absl::CommandLineFlag& flag) {
+  if (IsOneOf<bool>(flag)) return "allowed are true, false";
+  if (IsOneOf<absl::Duration>(flag)) {
+    return "it needs a time with its unit, such as 500ms, 30s or 2m";
+  }
+  if (IsOneOf<float, double>(flag)) return "it needs a number";
+  if (IsOneOf<uint32_t, uint64_t>(flag)) {
+    return "it needs a whole number, 0 or more";
+  }
+  return "it needs a whole number";
+}
+
 absl::Status Set(const std::string& value, absl::CommandLineFlag* flag) {
   std::string error;  // repeats the value, as it is
   if (flag->ParseFrom(value, &error)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--", flag->Name(), "=", Quote(value), " is not of the flag's type"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag->Name(), "=", Quote(value), ": ", Needs(*flag)));
 }
 
 // `text` in indented lines.

@@ -209,6 +209,9 @@ void Engine::Loop() {
     for (Inbox::Action& action : actions) action();
     actions.clear();
     EndExpired();
+    // The step of requests that found an idle engine may never end: health()
+    // and GetLoad() shall know of them before.
+    if (table_.num_live() > 0 && !busy_.load()) Publish();
     is_idle = !RunStep();
     Publish();
     pipeline_.Drop(delivery_.TakeEnded());

@@ -41,6 +41,11 @@ void SetKeepalive(const GrpcServerOptions& options,
 void SetLimits(const GrpcServerOptions& options, grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(options.max_message_bytes);
   builder->SetMaxSendMessageSize(options.max_message_bytes);
+  // gRPC inflates a compressed message before it looks at its size, so that a
+  // few MiB could take all memory.  It answers UNIMPLEMENTED to such calls.
+  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                               options.max_streams);
   builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 * 1024);

@@ -13,12 +13,13 @@
 
 namespace strata {
 
-// A message as it came, also where it cannot be parsed.  gRPC's handler of a
-// callback method answers UNIMPLEMENTED to such a message and does not call the
-// method.
+// A message as it came, also where it cannot be parsed, or never came: its
+// client ended the call before.  gRPC's handler of a callback method answers
+// UNIMPLEMENTED to both and does not call the method.
 template <typename Message>
 struct Received {
   Message message;
+  bool is_there = false;
   bool is_valid = false;
 };
 
@@ -31,6 +32,7 @@ class SerializationTraits<strata::Received<Message>> {
  public:
   static Status Deserialize(ByteBuffer* bytes,
                             strata::Received<Message>* received) {
+    received->is_there = bytes->Valid();
     received->is_valid =
         SerializationTraits<Message>::Deserialize(bytes, &received->message)
             .ok();
@@ -41,6 +43,12 @@ class SerializationTraits<strata::Received<Message>> {
 }  // namespace grpc
 
 namespace strata {
+
+// What a call is told that ended before its message was there.  Mostly nobody
+// is left to read it, so that it is no refusal: neither counted nor logged.
+inline absl::Status MissingMessage() {
+  return absl::InvalidArgumentError("the call has no message");
+}
 
 // Handlers for grpc::Service::MarkMethodCallback that answer what `refuse` says
 // to a message that cannot be parsed, and give all others to `method`.
@@ -56,7 +64,8 @@ grpc::internal::MethodHandler* NewHandler(
           const Received<Message>* received, Response* response) {
         return received->is_valid
                    ? (service->*method)(context, &received->message, response)
-                   : Answer(context, refuse());
+                   : Answer(context,
+                            received->is_there ? refuse() : MissingMessage());
       });
 }
 
@@ -75,7 +84,8 @@ grpc::internal::MethodHandler* NewHandler(
                          -> grpc::ServerWriteReactor<Response>* {
     if (received->is_valid)
       return (service->*method)(context, &received->message);
-    return new FailedStream<Response>(ToFinalStatus(refuse(), context));
+    return new FailedStream<Response>(ToFinalStatus(
+        received->is_there ? refuse() : MissingMessage(), context));
   });
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/time.h"
 
 ABSL_FLAG(std::string, flags_test_word, "", "any word");
 ABSL_FLAG(int, flags_test_number, 3, "a number");
@@ -17,6 +19,9 @@ ABSL_FLAG(bool, flags_test_switch, false,
           "on or off, and a help text of so many words that it does not fit "
           "into one line of a terminal");
 ABSL_FLAG(std::optional<bool>, flags_test_choice, std::nullopt, "or neither");
+ABSL_FLAG(absl::Duration, flags_test_time, absl::Seconds(1), "a time");
+ABSL_FLAG(double, flags_test_share, 0.5, "a share");
+ABSL_FLAG(std::optional<uint32_t>, flags_test_count, std::nullopt, "a count");
 ABSL_FLAG(int, flags_test_hidden, 0, "not in the list");
 
 namespace strata {
@@ -26,8 +31,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* kNames[] = {"flags_test_word", "flags_test_number",
-                                  "flags_test_switch", "flags_test_choice"};
+constexpr const char* kNames[] = {"flags_test_word",   "flags_test_number",
+                                  "flags_test_switch", "flags_test_choice",
+                                  "flags_test_time",   "flags_test_share",
+                                  "flags_test_count"};
 
 class FlagsTest : public ::testing::Test {
  protected:
@@ -82,8 +89,17 @@ TEST_F(FlagsTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(Error({"-5"}), HasSubstr("unknown flag \"--5\""));
   EXPECT_EQ(Error({"--flags_test_number"}),
             "--flags_test_number needs a value");
-  EXPECT_THAT(Error({"--flags_test_number=x\n"}),
-              HasSubstr("--flags_test_number=\"x\\n\" is not of"));
+  EXPECT_EQ(Error({"--flags_test_number=x\n"}),
+            "--flags_test_number=\"x\\n\": it needs a whole number");
+  EXPECT_EQ(Error({"--flags_test_choice=maybe"}),
+            "--flags_test_choice=\"maybe\": allowed are true, false");
+  EXPECT_EQ(Error({"--flags_test_time=5"}),
+            "--flags_test_time=\"5\": it needs a time with its unit, such as "
+            "500ms, 30s or 2m");
+  EXPECT_EQ(Error({"--flags_test_share=half"}),
+            "--flags_test_share=\"half\": it needs a number");
+  EXPECT_EQ(Error({"--flags_test_count=-1"}),
+            "--flags_test_count=\"-1\": it needs a whole number, 0 or more");
   EXPECT_EQ(absl::GetFlag(FLAGS_flags_test_number), 3);
 }
 
@@ -109,9 +125,10 @@ TEST(FlagsInTest, ByFolderOfTheFile) {
   for (const auto* flag : FlagsIn(kFolders)) {
     names.emplace_back(flag->Name());
   }
-  EXPECT_THAT(names, ElementsAre("flags_test_choice", "flags_test_hidden",
-                                 "flags_test_number", "flags_test_switch",
-                                 "flags_test_word"));
+  EXPECT_THAT(names, ElementsAre("flags_test_choice", "flags_test_count",
+                                 "flags_test_hidden", "flags_test_number",
+                                 "flags_test_share", "flags_test_switch",
+                                 "flags_test_time", "flags_test_word"));
 }
 
 }  // namespace

@@ -4,11 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "kernels/cpu/cpu_ranks.h"
+#include "tests/testing/faulty_backend.h"
 #include "tests/testing/random_requests.h"
 #include "tests/testing/tiny_engine.h"
 
@@ -97,6 +102,36 @@ TEST(EngineTest, CancelsAtAnyMomentLeaveNoPageBehind) {
     EXPECT_FALSE(sinks[i]->called_after_end());
   }
   ExpectNoPageHeld(*tiny.engine);
+}
+
+TEST(EngineTest, IsStalledAlsoInTheFirstStepAfterItWasIdle) {
+  absl::Notification end;
+  const TinyEngine tiny(
+      {.stall_limit = absl::Milliseconds(20), .make_backend = [&] {
+         return std::make_unique<FaultyBackend>(
+             cpu::MakeCpuRanks({.num_threads = 1}, 1),
+             Faults{.on_step = [&](int number) {
+               if (number > 1) end.WaitForNotification();
+               return absl::OkStatus();
+             }});
+       }});
+  absl::SleepFor(absl::Milliseconds(50));
+  EXPECT_EQ(tiny.engine->health(), EngineHealth::kGood);
+  auto sink = std::make_shared<CollectingSink>();
+  tiny.engine->Submit(tiny.Greedy({1, 2, 3}, "full", 2), sink);
+  const absl::Time give_up = absl::Now() + absl::Seconds(20);
+  while (tiny.engine->health() != EngineHealth::kStalled ||
+         tiny.engine->GetLoad().waiting != 1) {
+    if (absl::Now() > give_up) {
+      ADD_FAILURE() << "a step that does not end goes unseen";
+      break;
+    }
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  end.Notify();
+  EXPECT_TRUE(sink->Wait().ok());
+  ExpectNoPageHeld(*tiny.engine);
+  EXPECT_EQ(tiny.engine->health(), EngineHealth::kGood);
 }
 
 TEST(EngineTest, AbortEndsEveryIndexWithItsUsage) {

@@ -171,7 +171,7 @@ TEST(RunPlanTest, RefusesInOneLine) {
   EXPECT_THAT(Error({"--v=5"}), HasSubstr("unknown flag \"--v\""));
   EXPECT_THAT(Error({shape, "--context"}), HasSubstr("needs a value"));
   EXPECT_THAT(Error({shape, "--context=many"}),
-              HasSubstr("--context=\"many\" is not of the flag's type"));
+              HasSubstr("--context=\"many\": it needs a whole number"));
   EXPECT_THAT(Error({shape, "--context=-1"}), HasSubstr("--context=-1"));
   EXPECT_THAT(Error({shape, "--output_tokens=0"}),
               HasSubstr("--output_tokens=0: allowed are 1 and more"));

@@ -41,6 +41,7 @@ struct TinyEngine {
     int max_batched_tokens = 512;
     int max_queued_requests = 1000;
     bool optimistic = false;
+    absl::Duration stall_limit = absl::Seconds(30);
     bool has_text = false;  // deltas have text: the model has a tokenizer
     // null: the model's where has_text, else none.
     std::function<std::unique_ptr<const Tokenizer>()> make_tokenizer = nullptr;
@@ -117,7 +118,8 @@ struct TinyEngine {
          .max_queued_requests = options.max_queued_requests,
          .max_model_len = config.max_positions,
          .num_pages = options.num_pages,
-         .page_bytes = page_bytes},
+         .page_bytes = page_bytes,
+         .stall_limit = options.stall_limit},
         {.transformer = std::move(transformer),
          .tokenizer = tokenizer.get(),
          .eos_ids = checkpoint->eos_ids,

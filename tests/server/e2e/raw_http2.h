@@ -88,6 +88,13 @@ class RawHttp2 {
   // A gRPC call of `path` with an empty message and `more` headers.
   void SendCall(uint32_t stream, const std::string& path,
                 const std::vector<std::pair<std::string, std::string>>& more) {
+    BeginCall(stream, path, more);
+    Send({kData, kEndStream, stream, std::string(5, '\0')});
+  }
+  // The same without the message.
+  void BeginCall(
+      uint32_t stream, const std::string& path,
+      const std::vector<std::pair<std::string, std::string>>& more = {}) {
     std::string block;
     for (const auto& [name, value] :
          std::vector<std::pair<std::string, std::string>>{
@@ -101,7 +108,6 @@ class RawHttp2 {
     }
     for (const auto& [name, value] : more) AddHeader(name, value, &block);
     Send({kHeaders, kEndHeaders, stream, block});
-    Send({kData, kEndStream, stream, std::string(5, '\0')});
   }
 
  private:

@@ -4,10 +4,12 @@
 #include <sys/stat.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "client/connection.h"
 #include "tests/server/e2e/certificates.h"
 #include "tests/server/e2e/client.h"
@@ -47,6 +49,26 @@ class TlsTest : public testing::Test {
   const Authority other_{"other"};
   const Identity of_server_ = ours_.Issue("server");
 };
+
+TEST_F(TlsTest, WhatGrpcSaysOfAPeerIsALineOfTheLog) {
+  std::vector<std::string> flags = Flags(of_server_);
+  flags.push_back("--log_format=json");
+  ServerProcess server(flags);
+  ASSERT_TRUE(server.WaitUntilListening()) << server.Log();
+  EXPECT_EQ(CallOnce(server, grpc::InsecureChannelCredentials()).error_code(),
+            StatusCode::UNAVAILABLE);
+  bool is_there = false;
+  for (const absl::string_view line :
+       absl::StrSplit(server.Log(), '\n', absl::SkipEmpty())) {
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    ASSERT_TRUE(json.is_object()) << line;
+    if (json["event"] != "grpc") continue;
+    is_there = true;
+    EXPECT_EQ(json["level"], "warning");
+    EXPECT_THAT(json["message"].get<std::string>(), HasSubstr("andshake"));
+  }
+  EXPECT_TRUE(is_there) << server.Log();
+}
 
 TEST_F(TlsTest, ClientsMustTrustTheServer) {
   ServerProcess server(Flags(of_server_));

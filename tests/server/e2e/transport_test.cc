@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <thread>
 #include <vector>
@@ -160,6 +161,62 @@ std::string AnswerTo(RawHttp2* raw, uint32_t stream) {
     }
   }
   return "";
+}
+
+TEST(TransportTest, CompressedMessagesAreNotInflated) {
+  ServerProcess server({kTiny, "--max_message_mib=1"});
+  ASSERT_TRUE(server.WaitUntilListening()) << server.Log();
+  const auto resident = [&] {
+    return Scrape(server).Sum("process_resident_memory_bytes");
+  };
+  const double before = resident();
+  Client client(server.grpc_address());
+  for (const int mib : {0, 128}) {
+    for (const auto algorithm : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
+      v1::GenerateRequest request = GreedyRequest({1}, "full", 1);
+      request.set_request_id(std::string(mib << 20, 'x'));
+      grpc::ClientContext context;
+      context.set_compression_algorithm(algorithm);
+      const grpc::Status status = client.Generate(request, &context).status;
+      EXPECT_EQ(status.error_code(), StatusCode::UNIMPLEMENTED);
+      EXPECT_THAT(status.error_message(), HasSubstr("ompression"));
+    }
+  }
+  EXPECT_LT(resident() - before, 64 << 20);
+  EXPECT_TRUE(client.Generate(GreedyRequest({1}, "full", 1)).status.ok());
+}
+
+TEST(TransportTest, ACallThatEndsBeforeItsMessageIsNoInvalidRequest) {
+  ServerProcess server({kTiny});
+  ASSERT_TRUE(server.WaitUntilListening()) << server.Log();
+  RawHttp2 raw(server.grpc_address());
+  uint32_t stream = 1;
+  for (const std::string path :
+       {"/strata.v1.Inference/Generate", "/strata.v1.Inference/Score",
+        "/inference.GRPCInferenceService/ModelInfer",
+        "/vllm.grpc.engine.VllmEngine/Generate"}) {
+    raw.BeginCall(stream, path);  // cancelled
+    raw.Send({RawHttp2::kRstStream, 0, stream, std::string("\0\0\0\x08", 4)});
+    stream += 2;
+    raw.BeginCall(stream, path);  // in the middle of its message
+    raw.Send({RawHttp2::kData, 0, stream, std::string("\0\0\0\1\0ab", 7)});
+    raw.Send({RawHttp2::kRstStream, 0, stream, std::string("\0\0\0\x08", 4)});
+    stream += 2;
+    raw.BeginCall(stream, path);  // closed by its client
+    raw.Send({RawHttp2::kData, RawHttp2::kEndStream, stream, ""});
+    EXPECT_THAT(AnswerTo(&raw, stream), HasSubstr("no message")) << path;
+    stream += 2;
+  }
+  EXPECT_EQ(Scrape(server).Sum("strata_request_rejected_total"), 0);
+  EXPECT_THAT(server.Log(), testing::Not(HasSubstr("cannot be parsed")));
+
+  raw.BeginCall(stream, "/strata.v1.Inference/Generate");
+  raw.Send({RawHttp2::kData, RawHttp2::kEndStream, stream,
+            std::string("\0\0\0\0\1\xff", 6)});
+  EXPECT_THAT(AnswerTo(&raw, stream), HasSubstr("cannot be parsed"));
+  EXPECT_EQ(Scrape(server).Sum("strata_request_rejected_total",
+                               {"reason=\"invalid\""}),
+            1);
 }
 
 TEST(TransportTest, MetadataOfAnyBytesOpensNothing) {
