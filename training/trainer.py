@@ -54,7 +54,11 @@ class Trainer:
         num_layers = self._model.config.num_hidden_layers
         self._draws = make_draws(options, num_layers)
         self._windows = TokenWindows(
-            documents, self._tokenizer, options.sequence_length, options.seed
+            documents,
+            self._tokenizer,
+            options.sequence_length,
+            options.seed,
+            shows=self._is_main,
         )
         self._held_out = self._read_held_out()
         largest = self._windows.largest_token
