@@ -115,8 +115,13 @@ def check(arguments):
     if not arguments.target and any(credential_files(arguments)):
         raise BadInput("--api_key_file, --tls_ca, --tls_cert and --tls_key go "
                        "with --target")
-    if not arguments.target and not arguments.model:
+    # Without --model ./strata adds the demo model's, which it fetches later.
+    if not (arguments.target or arguments.model or arguments.check_only):
         raise BadInput("needs --target or --model")
+    for name in ("model", "adapter"):
+        path = getattr(arguments, name)
+        if path and not pathlib.Path(path).exists():
+            raise BadInput(f"--{name}={path}: no such file or directory")
     try:
         shlex.split(arguments.server_flags)
     except ValueError as error:

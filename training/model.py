@@ -26,10 +26,8 @@ def load(path: str, dtype: torch.dtype):
     if os.path.isfile(path):
         folder, file = os.path.split(os.path.abspath(path))
         source, extra = folder, {"gguf_file": file}
-    elif os.path.isdir(path):
-        source, extra = path, {}
     else:
-        raise ModelError(f"--model={path}: no such file or directory")
+        source, extra = path, {}
     if not extra and not os.path.exists(os.path.join(path, "tokenizer.json")):
         raise ModelError(f"--model={path} has no tokenizer.json")
     # What is in the files can make these libraries raise anything.

@@ -43,6 +43,11 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         parser.error("--clip is above 0; inf: none")
     if not 0 <= options.beta2 < 1:
         parser.error("--beta2 is from 0 to below 1")
+    # Without --model ./strata adds the demo model, which it fetches later.
+    if not (options.model or options.check_only):
+        parser.error("the following arguments are required: --model")
+    if options.model and not os.path.exists(options.model):
+        parser.error(f"--model={options.model}: no such file or directory")
     if options.until > options.steps:
         parser.error(f"--until is from 1 to --steps={options.steps}")
     if options.method in ("cla", "rdcla") and not options.strategy:
@@ -83,7 +88,6 @@ def _add_model(parser):
     group = parser.add_argument_group("model")
     group.add_argument(
         "--model",
-        required=True,
         help="a Hugging Face directory or a .gguf file",
     )
     group.add_argument(
