@@ -24,6 +24,9 @@ def load(path: str, dtype: torch.dtype):
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     if os.path.isfile(path):
+        with open(path, "rb") as start:
+            if start.read(4) != b"GGUF":
+                raise ModelError(f"--model={path} is no GGUF file")
         folder, file = os.path.split(os.path.abspath(path))
         source, extra = folder, {"gguf_file": file}
     else:

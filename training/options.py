@@ -4,7 +4,7 @@ import argparse
 import math
 import os
 
-from evaluation.command_line import Parser
+from evaluation.command_line import Parser, can_write
 
 METHODS = ("rcla", "base", "cla", "rdcla", "nearest", "strategies")
 
@@ -54,6 +54,14 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         parser.error(
             f"--method={options.method} needs --strategy, e.g. every=2"
         )
+    if options.strategy and options.method not in ("cla", "rdcla"):
+        parser.error("--strategy goes with --method=cla and --method=rdcla")
+    if options.train_norms and not options.lora_rank:
+        parser.error("--train_norms goes with --lora_rank")
+    if not options.out or os.path.isfile(options.out):
+        parser.error(f"--out={options.out}: must be a folder")
+    if not can_write(options.out):
+        parser.error(f"--out={options.out}: cannot be written")
     for name in ("data", "eval_data"):
         paths = getattr(options, name) or []
         for path in [paths] if isinstance(paths, str) else paths:

@@ -240,17 +240,22 @@ class Trainer:
             with self._accelerator.accumulate(self._step), self._autocast():
                 loss = self._step(self._batch(forward), sources)
                 self._accelerator.backward(loss)
-            if self._accelerator.sync_gradients:
-                torch.nn.utils.clip_grad_norm_(self._trained, options.clip)
-                self._optimizer.step()
-                self._optimizer.zero_grad()
             mean += loss.item() / options.accumulate
-        if not math.isfinite(mean):
-            raise Diverged(
-                f"the loss of step {step + 1} is {mean}; --resume goes on from "
-                "the last checkpoint, a lower --lr may help"
-            )
+        norm = torch.nn.utils.clip_grad_norm_(self._trained, options.clip)
+        # Before the update: no checkpoint shall hold what it would make.
+        self._demand_finite(step, "loss", mean)
+        self._demand_finite(step, "gradient", sharding.whole(norm).item())
+        self._optimizer.step()
+        self._optimizer.zero_grad()
         return mean
+
+    @staticmethod
+    def _demand_finite(step, what, value):
+        if not math.isfinite(value):
+            raise Diverged(
+                f"the {what} of step {step + 1} is {value}; --resume goes on "
+                "from the last checkpoint, a lower --lr may help"
+            )
 
     def _batch(self, forward):
         """The windows of this process, [batch_windows, length]."""
