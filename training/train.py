@@ -26,6 +26,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _train(options):
+    if os.environ.get("RANK", "0") == "0":
+        print(f"loading PyTorch and {options.model}", file=sys.stderr)
     # After the flags: importing torch takes seconds.
     from training.checkpoint import CheckpointError
     from training.checks import RunError

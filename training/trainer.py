@@ -226,7 +226,7 @@ class Trainer:
         return torch.autocast(self._accelerator.device.type, torch.bfloat16)
 
     def _one_step(self, step):
-        """One update; the mean loss of this process."""
+        """One update; the mean loss of all processes."""
         options = self._options
         rate = options.lr * rate_at(
             step, options.steps, options.warmup, options.schedule
@@ -241,6 +241,9 @@ class Trainer:
                 loss = self._step(self._batch(forward), sources)
                 self._accelerator.backward(loss)
             mean += loss.item() / options.accumulate
+        if self._accelerator.num_processes > 1:
+            own = torch.tensor(mean, device=self._accelerator.device)
+            mean = self._accelerator.reduce(own, "mean").item()
         norm = torch.nn.utils.clip_grad_norm_(self._trained, options.clip)
         # Before the update: no checkpoint shall hold what it would make.
         self._demand_finite(step, "loss", mean)
