@@ -130,9 +130,8 @@ absl::StatusOr<bool> LoraTargets::IsSaved(const std::string& module) const {
     for (size_t end = 0; end != std::string::npos;) {
       end = module.find('.', end + 1);
       STRATA_ASSIGN_OR_RETURN(
-          const bool fits,
-          OrInFile("modules_to_save",
-                   PatternFits(saved, module.substr(0, end))));
+          const bool fits, OrInFile("modules_to_save",
+                                    PatternFits(saved, module.substr(0, end))));
       if (fits) return true;
     }
   }

@@ -14,8 +14,8 @@ namespace strata {
 absl::StatusOr<bool> PatternFits(const std::string& pattern,
                                  const std::string& module);
 
-// Whether `pattern` fits all of `module`: Python's re.fullmatch, which PEFT asks
-// about target_modules and exclude_modules.  Errors as above.
+// Whether `pattern` fits all of `module`: Python's re.fullmatch, which PEFT
+// asks about target_modules and exclude_modules.  Errors as above.
 absl::StatusOr<bool> PatternFitsAll(const std::string& pattern,
                                     const std::string& module);
 

@@ -33,7 +33,8 @@ class ReadDocumentsTest(unittest.TestCase):
                          ["one\n\nstill one", "two\n"])
 
     def test_a_byte_order_mark_is_no_text(self):
-        for name, content in (("x.txt", b"one"), ("x.jsonl", b'{"text": "one"}')):
+        for name, content in (("x.txt", b"one"),
+                              ("x.jsonl", b'{"text": "one"}')):
             with self.subTest(name):
                 self.assertEqual(self.read(name, b"\xef\xbb\xbf" + content),
                                  ["one"])
