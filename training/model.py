@@ -1,6 +1,7 @@
 """Loading what is trained: a Hugging Face directory or a GGUF file."""
 
 import os
+import pathlib
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
@@ -101,8 +102,18 @@ def export(model, state, tokenizer, folder: str, base: str):
     all tensors of the model.  Raises OSError."""
     try:
         _export(model, state, tokenizer, folder, base)
+        _open_to_others(folder)
     except SafetensorError as error:
         raise OSError(f"{folder} cannot be written: {error}") from error
+
+
+def _open_to_others(folder):
+    """safetensors makes files that their owner alone can read, whatever the
+    umask; a server may run as somebody else."""
+    umask = os.umask(0)
+    os.umask(umask)
+    for path in pathlib.Path(folder).glob("*.safetensors"):
+        path.chmod(0o666 & ~umask)
 
 
 def _export(model, state, tokenizer, folder, base):

@@ -75,6 +75,14 @@ class BadInputTest(unittest.TestCase):
             self.check(2, "cannot be written", out=out)
         self.check(1, "strata train: /proc/out: No such file", out="/proc/out")
 
+    def test_the_umask_says_who_reads_the_result(self):
+        old = os.umask(0o027)
+        self.addCleanup(os.umask, old)
+        for rank, name in ((2, "adapter_model"), (0, "model")):
+            self.assertEqual(self.run_with(lora_rank=rank)[0], 0)
+            path = self.out / f"{name}.safetensors"
+            self.assertEqual(path.stat().st_mode & 0o777, 0o640)
+
     def test_more_than_the_memory(self):
         self.check(1, "out of memory", lora_rank=2**31 - 1)
 
