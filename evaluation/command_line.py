@@ -4,13 +4,14 @@ import argparse
 import contextlib
 import datetime
 import json
+import os
 import pathlib
 import shlex
 import signal
 import sys
 
 from evaluation.connection import Connection, Credentials
-from evaluation.failure import BadInput, Failure
+from evaluation.failure import BadInput, Failure, told
 from evaluation.server_process import ServerProcess
 
 ROOT = pathlib.Path(__file__).absolute().parents[1]
@@ -115,20 +116,38 @@ def check(arguments):
     if not arguments.target and any(credential_files(arguments)):
         raise BadInput("--api_key_file, --tls_ca, --tls_cert and --tls_key go "
                        "with --target")
-    if not arguments.target and not arguments.model:
+    # Without --model ./strata adds the demo model's, which it fetches later.
+    if not (arguments.target or arguments.model or arguments.check_only):
         raise BadInput("needs --target or --model")
+    for name in ("model", "adapter"):
+        path = getattr(arguments, name)
+        if path and not pathlib.Path(path).exists():
+            raise BadInput(f"--{name}={path}: no such file or directory")
     try:
         shlex.split(arguments.server_flags)
     except ValueError as error:
         raise BadInput(f"--server_flags={arguments.server_flags}: {error}"
                        ) from None
-    for path in (arguments.json, arguments.plot):
+    for path in (arguments.json, arguments.plot,
+                 getattr(arguments, "out", None)):
         if path and not pathlib.Path(path).absolute().parent.is_dir():
             raise BadInput(f"{path}: its folder is not there")
         if path and pathlib.Path(path).is_dir():
             raise BadInput(f"{path}: is a folder")
+        if path and not can_write(path):
+            raise BadInput(f"{path}: cannot be written")
     if arguments.plot and not arguments.plot.endswith(".png"):
         raise BadInput(f"--plot={arguments.plot}: must end with .png")
+
+
+def can_write(path: str) -> bool:
+    """Whether a file or folder can be made or changed at `path`, as far as the
+    permissions of what is there say."""
+    at = pathlib.Path(path).absolute()
+    while not at.exists():
+        at = at.parent
+    is_there = at == pathlib.Path(path).absolute()
+    return os.access(at, os.W_OK) and (is_there or at.is_dir())
 
 
 def load_plots(arguments):
@@ -182,7 +201,7 @@ def run(verb: str, main) -> int:
         print(f"strata {verb}: {failure}", file=sys.stderr)
         return failure.status
     except OSError as error:
-        print(f"strata {verb}: {error}", file=sys.stderr)
+        print(f"strata {verb}: {told(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

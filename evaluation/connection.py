@@ -204,8 +204,11 @@ class Connection:
                     refused = error.code() in (
                         code.INVALID_ARGUMENT, code.NOT_FOUND,
                         code.FAILED_PRECONDITION)
-                    kind = BadInput if refused else Failure
-                    raise kind(f"the server at {self.target} says: "
-                               f"{error.details()}") from None
+                    if refused:
+                        raise BadInput(f"the server at {self.target} says: "
+                                       f"{error.details()}") from None
+                    raise Failure(  # gRPC's words, where it has gone
+                        f"a call of the server at {self.target} failed: "
+                        f"{error.details()}") from None
             # Its queue is full.
             time.sleep(int(metadata["retry-after-ms"]) / 1000)

@@ -11,3 +11,10 @@ class BadInput(Failure):
     """A flag or a file is wrong: exit status 2."""
 
     status = 2
+
+
+def told(error: OSError) -> str:
+    """What the system says, without the number of the error."""
+    if error.filename is None or not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror}"

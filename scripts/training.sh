@@ -17,7 +17,7 @@ train() {
   if [[ -z $(flag_value model "" "$@") ]]; then own=("--model=$MODEL"); fi
   # Mistakes show before the long part.
   if [[ -x /usr/bin/python3 ]]; then
-    /usr/bin/python3 "${program[@]}" --check_only "${own[@]}" "$@" || exit
+    /usr/bin/python3 "${program[@]}" --check_only "$@" || exit
   fi
   ensure_training_venv >&2
   if ((${#own[@]} > 0)); then fetch_model >&2; fi

@@ -4,11 +4,15 @@ JSON lines with `text`, or with `context`, `question` and `answer`; or plain
 text, whose documents are separated by blank lines of three line ends or more.
 """
 
+import array
 import json
 import random
 import re
 
 import torch
+from tqdm import tqdm
+
+from evaluation.text import pieces
 
 
 class DataError(ValueError):
@@ -17,7 +21,7 @@ class DataError(ValueError):
 
 def read_documents(path: str) -> list[str]:
     """The texts of a .jsonl or .txt file, at least one."""
-    content = _read(path)
+    content = _read(path).removeprefix("\ufeff")  # a byte order mark
     if path.endswith(".jsonl"):
         documents = [
             _document(path, number, line)
@@ -47,8 +51,12 @@ def _read(path, newline=None):
     try:
         with open(path, encoding="utf-8", newline=newline) as file:
             return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: {error}") from None
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path}: not UTF-8 text (byte {error.start})"
+        ) from None
 
 
 def _document(path, number, line):
@@ -87,11 +95,16 @@ class TokenWindows:
     the same whether the run was resumed or not.
     """
 
-    def __init__(self, documents, tokenizer, length, seed):
+    def __init__(self, documents, tokenizer, length, seed, shows=False):
+        """`shows`: a bar where it takes long."""
         separator = tokenizer.eos_token_id
-        stream = []
-        for text in documents:
-            stream += tokenizer(text, add_special_tokens=False)["input_ids"]
+        stream = array.array("i")
+        bar = tqdm(documents, desc="tokens", delay=5, disable=not shows)
+        for text in bar:
+            # A tokenizer needs some 100 bytes of memory for each token.
+            for piece in pieces(text):
+                ids = tokenizer(piece, add_special_tokens=False)["input_ids"]
+                stream.extend(ids)
             if separator is not None:
                 stream.append(separator)
         if len(stream) < length:
@@ -99,7 +112,7 @@ class TokenWindows:
                 f"{len(stream)} tokens of text; a window has {length} "
                 "(--sequence_length)"
             )
-        self._tokens = torch.tensor(stream)
+        self._tokens = torch.frombuffer(stream, dtype=torch.int32)
         self._length = length
         self._seed = seed
         self.num_tokens = len(stream)
@@ -115,4 +128,4 @@ class TokenWindows:
             self._order = list(range(self.num_windows))
             random.Random(f"{self._seed}/epoch/{epoch}").shuffle(self._order)
         begin = self._order[index] * self._length
-        return self._tokens[begin : begin + self._length]
+        return self._tokens[begin : begin + self._length].long()

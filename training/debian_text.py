@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 
+from evaluation.failure import told
+
 PARAGRAPHS_PER_DOCUMENT = 8
 
 
@@ -105,7 +107,13 @@ def main():
                 print(f"debian_text: {package}: {error}", file=sys.stderr)
                 return 1
             documents += chosen(read(root), options.num_chars, options.seed)
-    options.out.write_text("\n\n\n".join(documents) + "\n", encoding="utf-8")
+    try:
+        options.out.write_text(
+            "\n\n\n".join(documents) + "\n", encoding="utf-8"
+        )
+    except OSError as error:
+        print(f"debian_text: {told(error)}", file=sys.stderr)
+        return 1
     return 0
 
 

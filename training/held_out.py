@@ -3,13 +3,19 @@
 
 import torch
 
+from evaluation.text import pieces
+
 
 def windows_of(text: str, tokenizer, length: int, max_tokens: int):
     """[windows, length] of at most `max_tokens` tokens."""
-    tokens = tokenizer(
-        text, add_special_tokens=False, split_special_tokens=True
-    )["input_ids"][:max_tokens]
-    count = len(tokens) // length
+    tokens = []
+    for piece in pieces(text):
+        tokens += tokenizer(
+            piece, add_special_tokens=False, split_special_tokens=True
+        )["input_ids"]
+        if len(tokens) >= max_tokens:
+            break
+    count = min(len(tokens), max_tokens) // length
     return torch.tensor(tokens[: count * length]).view(count, length)
 
 

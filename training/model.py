@@ -1,6 +1,7 @@
 """Loading what is trained: a Hugging Face directory or a GGUF file."""
 
 import os
+import pathlib
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
@@ -24,12 +25,13 @@ def load(path: str, dtype: torch.dtype):
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     if os.path.isfile(path):
+        with open(path, "rb") as start:
+            if start.read(4) != b"GGUF":
+                raise ModelError(f"--model={path} is no GGUF file")
         folder, file = os.path.split(os.path.abspath(path))
         source, extra = folder, {"gguf_file": file}
-    elif os.path.isdir(path):
-        source, extra = path, {}
     else:
-        raise ModelError(f"--model={path}: no such file or directory")
+        source, extra = path, {}
     if not extra and not os.path.exists(os.path.join(path, "tokenizer.json")):
         raise ModelError(f"--model={path} has no tokenizer.json")
     # What is in the files can make these libraries raise anything.
@@ -100,8 +102,18 @@ def export(model, state, tokenizer, folder: str, base: str):
     all tensors of the model.  Raises OSError."""
     try:
         _export(model, state, tokenizer, folder, base)
+        _open_to_others(folder)
     except SafetensorError as error:
         raise OSError(f"{folder} cannot be written: {error}") from error
+
+
+def _open_to_others(folder):
+    """safetensors makes files that their owner alone can read, whatever the
+    umask; a server may run as somebody else."""
+    umask = os.umask(0)
+    os.umask(umask)
+    for path in pathlib.Path(folder).glob("*.safetensors"):
+        path.chmod(0o666 & ~umask)
 
 
 def _export(model, state, tokenizer, folder, base):

@@ -4,7 +4,7 @@ import argparse
 import math
 import os
 
-from evaluation.command_line import Parser
+from evaluation.command_line import Parser, can_write
 
 METHODS = ("rcla", "base", "cla", "rdcla", "nearest", "strategies")
 
@@ -18,12 +18,21 @@ RANGES = (  # flags, least and most
 )
 
 
+class Help(argparse.RawTextHelpFormatter):
+    """Shows defaults."""
+
+    def _get_help_string(self, action):
+        if action.default in (None, False, argparse.SUPPRESS):
+            return action.help
+        return f"{action.help} [%(default)s]"
+
+
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     """Raises BadInput, in one line, for what can be seen without the model."""
     parser = Parser(
         prog="./strata train",
         allow_abbrev=False,
-        formatter_class=argparse.RawTextHelpFormatter,
+        formatter_class=Help,
         description="Trains a model so that layers can read an earlier layer's "
         "KV cache\n(R-CLA, arXiv 2604.22782, and what goes beyond it).",
     )
@@ -43,12 +52,25 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         parser.error("--clip is above 0; inf: none")
     if not 0 <= options.beta2 < 1:
         parser.error("--beta2 is from 0 to below 1")
+    # Without --model ./strata adds the demo model, which it fetches later.
+    if not (options.model or options.check_only):
+        parser.error("the following arguments are required: --model")
+    if options.model and not os.path.exists(options.model):
+        parser.error(f"--model={options.model}: no such file or directory")
     if options.until > options.steps:
         parser.error(f"--until is from 1 to --steps={options.steps}")
     if options.method in ("cla", "rdcla") and not options.strategy:
         parser.error(
             f"--method={options.method} needs --strategy, e.g. every=2"
         )
+    if options.strategy and options.method not in ("cla", "rdcla"):
+        parser.error("--strategy goes with --method=cla and --method=rdcla")
+    if options.train_norms and not options.lora_rank:
+        parser.error("--train_norms goes with --lora_rank")
+    if not options.out or os.path.isfile(options.out):
+        parser.error(f"--out={options.out}: must be a folder")
+    if not can_write(options.out):
+        parser.error(f"--out={options.out}: cannot be written")
     for name in ("data", "eval_data"):
         paths = getattr(options, name) or []
         for path in [paths] if isinstance(paths, str) else paths:
@@ -83,8 +105,7 @@ def _add_model(parser):
     group = parser.add_argument_group("model")
     group.add_argument(
         "--model",
-        required=True,
-        help="a Hugging Face directory or a .gguf file",
+        help="a Hugging Face directory or a .gguf file [the demo model]",
     )
     group.add_argument(
         "--out",
@@ -153,7 +174,7 @@ def _add_objective(parser):
 
 def _add_optimizer(parser):
     group = parser.add_argument_group("optimizer (AdamW, the paper's defaults)")
-    group.add_argument("--steps", type=int, default=1000)
+    group.add_argument("--steps", type=int, default=1000, help="updates")
     group.add_argument(
         "--batch_windows",
         type=int,
@@ -166,8 +187,15 @@ def _add_optimizer(parser):
         default=1,
         help="forward passes a step, each of --batch_windows",
     )
-    group.add_argument("--sequence_length", type=int, default=512)
-    group.add_argument("--lr", type=float, default=5e-6)
+    group.add_argument(
+        "--sequence_length", type=int, default=512, help="tokens of a window"
+    )
+    group.add_argument(
+        "--lr",
+        type=float,
+        default=5e-6,
+        help="at its highest; a LoRA wants some 2e-3",
+    )
     group.add_argument(
         "--warmup",
         type=float,
@@ -180,7 +208,9 @@ def _add_optimizer(parser):
         default="linear",
         help="of the falling rate, to 0",
     )
-    group.add_argument("--beta2", type=float, default=0.95)
+    group.add_argument(
+        "--beta2", type=float, default=0.95, help="beta1 is 0.9"
+    )
     group.add_argument(
         "--weight_decay", type=float, default=0.1, help="of matrices"
     )
@@ -189,8 +219,15 @@ def _add_optimizer(parser):
 
 def _add_run(parser):
     group = parser.add_argument_group("run")
-    group.add_argument("--seed", type=int, default=1)
-    group.add_argument("--precision", choices=("bf16", "f32"), default="bf16")
+    group.add_argument(
+        "--seed", type=int, default=1, help="of windows, draws and the LoRA"
+    )
+    group.add_argument(
+        "--precision",
+        choices=("bf16", "f32"),
+        default="bf16",
+        help="of matrix products, and of what a LoRA leaves as it is",
+    )
     group.add_argument(
         "--gradient_checkpointing",
         action="store_true",
@@ -221,7 +258,9 @@ def _add_run(parser):
     )
     group.add_argument("--eval_data", help=".txt or .jsonl of held-out text")
     group.add_argument(
-        "--eval_strategies", default="full;every=2;every=3;every=4"
+        "--eval_strategies",
+        default="full;every=2;every=3;every=4",
+        help="under which --eval_data is measured",
     )
     group.add_argument(
         "--eval_every",
@@ -229,7 +268,9 @@ def _add_run(parser):
         default=0,
         help="steps; 0: at the beginning and the end",
     )
-    group.add_argument("--eval_tokens", type=int, default=16384)
+    group.add_argument(
+        "--eval_tokens", type=int, default=16384, help="of --eval_data"
+    )
     # Says what is wrong before ./strata installs PyTorch.
     group.add_argument(
         "--check_only", action="store_true", help=argparse.SUPPRESS

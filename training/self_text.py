@@ -135,6 +135,8 @@ def parse_arguments(argv: list[str]):
 
 def main():
     arguments = parse_arguments(sys.argv[1:])
+    if arguments.check_only:
+        return
     with command_line.connection(arguments) as connection, open(
         arguments.out, "w", encoding="utf-8"
     ) as out:

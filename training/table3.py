@@ -103,6 +103,8 @@ def main():
     add("--seed", type=int, default=1)
     add("--threads", type=int, default=0)
     options = parser.parse_args()
+    if options.layers < 1 or options.hidden < 64 or options.hidden % 64:
+        parser.error("--layers is 1 or more, --hidden a multiple of 64")
     start, base = options.out / "start", options.out / "pretrained"
     make_model(start, options.layers, options.hidden, options.seed)
     run(options, start, base, options.steps, options.lr, ["--method=base"])

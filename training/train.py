@@ -3,7 +3,7 @@
 import os
 import sys
 
-from evaluation.failure import BadInput
+from evaluation.failure import BadInput, told
 from training import options as flags
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # all that is needed is in the files given
@@ -26,6 +26,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _train(options):
+    if os.environ.get("RANK", "0") == "0":
+        print(f"loading PyTorch and {options.model}", file=sys.stderr)
     # After the flags: importing torch takes seconds.
     from training.checkpoint import CheckpointError
     from training.checks import RunError
@@ -45,8 +47,21 @@ def _train(options):
     ) as error:
         print(f"strata train: {error}", file=sys.stderr)
         return 2
-    except (Diverged, OSError) as error:
+    except Diverged as error:
         print(f"strata train: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"strata train: {told(error)}", file=sys.stderr)
+        return 1
+    except (MemoryError, RuntimeError) as error:
+        if not _is_out_of_memory(error):
+            raise
+        print(
+            "strata train: out of memory; less is taken by smaller "
+            "--batch_windows, --sequence_length or --lora_rank, and by "
+            "--gradient_checkpointing",
+            file=sys.stderr,
+        )
         return 1
     except Interrupted:
         print(
@@ -55,6 +70,14 @@ def _train(options):
         )
         return 130
     return 0
+
+
+def _is_out_of_memory(error):
+    """PyTorch has a type of its own for that on GPUs only."""
+    words = ("out of memory", "can't allocate memory")
+    return isinstance(error, MemoryError) or any(
+        word in str(error) for word in words
+    )
 
 
 if __name__ == "__main__":

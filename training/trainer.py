@@ -54,7 +54,11 @@ class Trainer:
         num_layers = self._model.config.num_hidden_layers
         self._draws = make_draws(options, num_layers)
         self._windows = TokenWindows(
-            documents, self._tokenizer, options.sequence_length, options.seed
+            documents,
+            self._tokenizer,
+            options.sequence_length,
+            options.seed,
+            shows=self._is_main,
         )
         self._held_out = self._read_held_out()
         largest = self._windows.largest_token
@@ -222,7 +226,7 @@ class Trainer:
         return torch.autocast(self._accelerator.device.type, torch.bfloat16)
 
     def _one_step(self, step):
-        """One update; the mean loss of this process."""
+        """One update; the mean loss of all processes."""
         options = self._options
         rate = options.lr * rate_at(
             step, options.steps, options.warmup, options.schedule
@@ -236,17 +240,25 @@ class Trainer:
             with self._accelerator.accumulate(self._step), self._autocast():
                 loss = self._step(self._batch(forward), sources)
                 self._accelerator.backward(loss)
-            if self._accelerator.sync_gradients:
-                torch.nn.utils.clip_grad_norm_(self._trained, options.clip)
-                self._optimizer.step()
-                self._optimizer.zero_grad()
             mean += loss.item() / options.accumulate
-        if not math.isfinite(mean):
-            raise Diverged(
-                f"the loss of step {step + 1} is {mean}; --resume goes on from "
-                "the last checkpoint, a lower --lr may help"
-            )
+        if self._accelerator.num_processes > 1:
+            own = torch.tensor(mean, device=self._accelerator.device)
+            mean = self._accelerator.reduce(own, "mean").item()
+        norm = torch.nn.utils.clip_grad_norm_(self._trained, options.clip)
+        # Before the update: no checkpoint shall hold what it would make.
+        self._demand_finite(step, "loss", mean)
+        self._demand_finite(step, "gradient", sharding.whole(norm).item())
+        self._optimizer.step()
+        self._optimizer.zero_grad()
         return mean
+
+    @staticmethod
+    def _demand_finite(step, what, value):
+        if not math.isfinite(value):
+            raise Diverged(
+                f"the {what} of step {step + 1} is {value}; --resume goes on "
+                "from the last checkpoint, a lower --lr may help"
+            )
 
     def _batch(self, forward):
         """The windows of this process, [batch_windows, length]."""

@@ -66,10 +66,17 @@ bool ConsumeEnd(std::string_view suffix, std::string* text) {
   return true;
 }
 
-// The module of the model whose weight or bias `tensor` is.
-std::string ModuleOf(std::string tensor) {
+// Whether the module whose weight or bias `tensor` is, or one that it is in
+// ("model.layers.0.mlp"), has a name that ends with `end`.
+bool IsInModule(std::string tensor, std::string_view end) {
   ConsumeEnd(".weight", &tensor) || ConsumeEnd(".bias", &tensor);
-  return tensor;
+  std::string_view module = tensor;
+  while (!module.ends_with(end)) {
+    const size_t dot = module.rfind('.');
+    if (dot == std::string_view::npos) return false;
+    module = module.substr(0, dot);
+  }
+  return true;
 }
 
 // The largest magnitude in `view`; NaN or infinite where one is not finite.
@@ -167,7 +174,7 @@ class AdapterBinder {
                             config_.targets().Include(module));
     if (!is_target) {
       return Malformed(file_.path(), Named(name), " is of a module that ",
-                       "target_modules, exclude_modules or ",
+                       "target_modules, exclude_modules, modules_to_save or ",
                        "layers_to_transform of adapter_config.json leaves out");
     }
     STRATA_ASSIGN_OR_RETURN(const int rank, config_.RankOf(module));
@@ -240,12 +247,13 @@ class AdapterBinder {
     return largest;
   }
 
-  // As PEFT, takes every module whose name ends with one of modules_to_save.
+  // As PEFT, takes every module whose name ends with one of modules_to_save,
+  // with all that is in it.
   absl::Status CheckSavedModules() const {
     for (const std::string& end : config_.modules_to_save()) {
       bool is_found = false;
       for (const auto& [tensor, target] : targets_) {
-        if (!ModuleOf(tensor).ends_with(end)) continue;
+        if (!IsInModule(tensor, end)) continue;
         is_found = true;
         const std::string name = Concat(kPrefix, tensor);
         if (replaced_.contains(name)) continue;

@@ -14,6 +14,7 @@ namespace {
 using nlohmann::json;
 
 constexpr char kAllLinear[] = "all-linear";
+constexpr char kHead[] = "lm_head";  // no part of all-linear
 
 std::string Dump(const json& value) {
   return Quote(value.dump(-1, ' ', true, json::error_handler_t::replace));
@@ -65,8 +66,12 @@ absl::StatusOr<LoraTargets> LoraTargets::Parse(const JsonFields& fields) {
   targets.path_ = std::string(fields.path());
   STRATA_ASSIGN_OR_RETURN(targets.targets_,
                           ReadModules(fields, "target_modules"));
+  const json* wanted = fields.Find("target_modules");
+  targets.is_all_linear_ = wanted != nullptr && *wanted == kAllLinear;
   STRATA_ASSIGN_OR_RETURN(targets.excluded_,
                           ReadModules(fields, "exclude_modules"));
+  STRATA_ASSIGN_OR_RETURN(targets.saved_,
+                          ReadModules(fields, "modules_to_save"));
   STRATA_ASSIGN_OR_RETURN(targets.layers_, ReadLayers(fields));
   STRATA_RETURN_IF_ERROR(CheckLayersPattern(fields));
   return targets;
@@ -90,14 +95,19 @@ absl::StatusOr<LoraTargets::Modules> LoraTargets::ReadModules(
 }
 
 absl::StatusOr<bool> LoraTargets::Include(const std::string& module) const {
+  STRATA_ASSIGN_OR_RETURN(const bool is_excluded,
+                          Fits("exclude_modules", excluded_, module));
+  if (is_excluded) return false;
+  STRATA_ASSIGN_OR_RETURN(const bool is_saved, IsSaved(module));
+  if (is_saved) return false;
+  if (is_all_linear_ && module == kHead) return false;
   if (!targets_.is_empty()) {
     STRATA_ASSIGN_OR_RETURN(const bool is_target,
                             Fits("target_modules", targets_, module));
     if (!is_target) return false;
+    // What is named in full does not ask for layers.
+    if (std::ranges::count(targets_.ends, module) > 0) return true;
   }
-  STRATA_ASSIGN_OR_RETURN(const bool is_excluded,
-                          Fits("exclude_modules", excluded_, module));
-  if (is_excluded) return false;
   if (!layers_) return true;
   const std::optional<int> layer = LayerOf(module);
   return layer && std::ranges::count(*layers_, *layer) > 0;
@@ -107,13 +117,31 @@ absl::StatusOr<bool> LoraTargets::Fits(const char* field,
                                        const Modules& modules,
                                        const std::string& module) const {
   if (!modules.pattern.empty()) {
-    const auto fits = PatternFits(modules.pattern, module);
-    if (fits.ok()) return fits;
-    return InFile(Concat(path_, ": ", field), fits.status());
+    return OrInFile(field, PatternFitsAll(modules.pattern, module));
   }
   return std::ranges::any_of(modules.ends, [&](const std::string& end) {
     return module == end || module.ends_with("." + end);
   });
+}
+
+absl::StatusOr<bool> LoraTargets::IsSaved(const std::string& module) const {
+  for (const std::string& saved : saved_.ends) {
+    // It, or a module that it is in.
+    for (size_t end = 0; end != std::string::npos;) {
+      end = module.find('.', end + 1);
+      STRATA_ASSIGN_OR_RETURN(
+          const bool fits, OrInFile("modules_to_save",
+                                    PatternFits(saved, module.substr(0, end))));
+      if (fits) return true;
+    }
+  }
+  return false;
+}
+
+absl::StatusOr<bool> LoraTargets::OrInFile(
+    const char* field, const absl::StatusOr<bool>& fits) const {
+  if (fits.ok()) return fits;
+  return InFile(Concat(path_, ": ", field), fits.status());
 }
 
 }  // namespace strata

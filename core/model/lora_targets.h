@@ -11,7 +11,7 @@
 namespace strata {
 
 // Which modules an adapter_config.json gives an update: target_modules,
-// exclude_modules and layers_to_transform, by PEFT's
+// exclude_modules, modules_to_save and layers_to_transform, by PEFT's
 // check_target_module_exists.
 class LoraTargets {
  public:
@@ -19,8 +19,9 @@ class LoraTargets {
   // the path of `fields`.
   static absl::StatusOr<LoraTargets> Parse(const JsonFields& fields);
 
-  // Whether `module` ("model.layers.0.self_attn.q_proj") has one; all have,
-  // where the file says nothing.
+  // Whether `module` ("model.layers.0.self_attn.q_proj") has one.  Without
+  // target_modules all have: PEFT's own files name them, and what its defaults
+  // are depends on its version.
   absl::StatusOr<bool> Include(const std::string& module) const;
 
  private:
@@ -36,10 +37,15 @@ class LoraTargets {
                                              const char* field);
   absl::StatusOr<bool> Fits(const char* field, const Modules& modules,
                             const std::string& module) const;
+  absl::StatusOr<bool> IsSaved(const std::string& module) const;
+  absl::StatusOr<bool> OrInFile(const char* field,
+                                const absl::StatusOr<bool>& fits) const;
 
   std::string path_;
-  Modules targets_;  // empty: all
+  bool is_all_linear_ = false;  // targets_ is empty then
+  Modules targets_;             // empty: all
   Modules excluded_;
+  Modules saved_;  // these, and what is in them, are trained as a whole
   std::optional<std::vector<int>> layers_;  // nothing: all
 };
 

@@ -33,11 +33,10 @@ PCRE2_SPTR Units(const std::string& text) {
   return reinterpret_cast<PCRE2_SPTR>(text.data());
 }
 
-}  // namespace
-
-absl::StatusOr<bool> PatternFits(const std::string& pattern,
-                                 const std::string& module) {
-  const std::string whole = absl::StrCat("(.*\\.)?(", pattern, ")$");
+// Whether `prefix` and then `pattern` fit all of `module`.
+absl::StatusOr<bool> Fits(const char* prefix, const std::string& pattern,
+                          const std::string& module) {
+  const std::string whole = absl::StrCat(prefix, "(", pattern, ")$");
   int error = 0;
   PCRE2_SIZE offset = 0;
   const std::unique_ptr<pcre2_code, Free> code(
@@ -54,6 +53,18 @@ absl::StatusOr<bool> PatternFits(const std::string& pattern,
   if (matched == PCRE2_ERROR_NOMATCH) return false;
   if (matched < 0) return Bad(pattern, matched);
   return true;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> PatternFits(const std::string& pattern,
+                                 const std::string& module) {
+  return Fits("(.*\\.)?", pattern, module);
+}
+
+absl::StatusOr<bool> PatternFitsAll(const std::string& pattern,
+                                    const std::string& module) {
+  return Fits("", pattern, module);
 }
 
 }  // namespace strata

@@ -14,6 +14,11 @@ namespace strata {
 absl::StatusOr<bool> PatternFits(const std::string& pattern,
                                  const std::string& module);
 
+// Whether `pattern` fits all of `module`: Python's re.fullmatch, which PEFT
+// asks about target_modules and exclude_modules.  Errors as above.
+absl::StatusOr<bool> PatternFitsAll(const std::string& pattern,
+                                    const std::string& module);
+
 }  // namespace strata
 
 #endif  // CORE_MODEL_MODULE_PATTERN_H_

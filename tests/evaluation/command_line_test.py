@@ -1,14 +1,18 @@
 #!/usr/bin/python3 -B
 """Tests how the programs of evaluation/ end."""
 
+import contextlib
+import io
 import os
 import pathlib
 import signal
 import sys
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).absolute().parents[2]))
-from evaluation import command_line  # noqa: E402
+from evaluation import command_line, evaluate  # noqa: E402
+from evaluation.failure import BadInput  # noqa: E402
 
 
 class RunTest(unittest.TestCase):
@@ -45,6 +49,38 @@ class RunTest(unittest.TestCase):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self.assertEqual(command_line.run(
             "eval", lambda: os.kill(os.getpid(), signal.SIGINT)), 0)
+
+
+class CheckTest(unittest.TestCase):
+
+    def check(self, *flags):
+        return evaluate.parse_arguments(["--text=any.txt", *flags])
+
+    def test_paths_that_are_not_there(self):
+        for flags in (["--model=/none"], ["--model=/", "--adapter=/none"]):
+            with self.assertRaisesRegex(BadInput, "=/none: no such file"):
+                self.check(*flags)
+
+    def test_files_that_cannot_be_written(self):
+        for path, words in (("/none/x.json", "folder is not there"),
+                            ("/tmp", "is a folder")):
+            with self.assertRaisesRegex(BadInput, words):
+                self.check("--model=/", f"--json={path}")
+        with mock.patch("os.access", return_value=False), \
+                self.assertRaisesRegex(BadInput, "cannot be written"):
+            self.check("--model=/", "--json=/tmp/none.json")
+
+    def test_what_the_system_says_has_no_number(self):
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors):
+            status = command_line.run("eval", lambda: open("/none"))
+        self.assertEqual((status, errors.getvalue()), (
+            1, "strata eval: /none: No such file or directory\n"))
+
+    def test_the_demo_model_is_added_after_the_check(self):
+        self.check("--check_only")
+        with self.assertRaisesRegex(BadInput, "--target or --model"):
+            self.check()
 
 
 if __name__ == "__main__":

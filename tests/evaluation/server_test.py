@@ -5,9 +5,11 @@ import contextlib
 import io
 import json
 import math
+import os
 import pathlib
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import unittest
@@ -83,6 +85,16 @@ class GoldenTest(unittest.TestCase):
         ) as server, Connection(server.address, 1) as to:
             with self.assertRaisesRegex(Failure, "larger than max"):
                 to.score([1] * 2_000_000, "full")
+
+    def test_a_server_that_dies(self):
+        with self.assertRaisesRegex(Failure, "a call of the server at "
+                                    "127.0.0.1:[0-9]+ failed: "):
+            with ServerProcess(
+                SERVER, [f"--model={tiny_models.GOLDEN}", *FLAGS]
+            ) as server, Connection(server.address, 1) as to:
+                os.kill(server._process.pid, signal.SIGKILL)
+                for _ in range(1000):
+                    to.score([1] * 60, "full")
 
     def test_a_model_without_tokenizer_is_refused_in_one_line(self):
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
@@ -260,12 +272,15 @@ class TextModelTest(unittest.TestCase):
                 ("advise", (at, data, "--window=513"), "context of 512"),
                 ("eval", (at, content, "--plot=x.bmp"), "end with .png"),
                 ("eval", (at, content, f"--json={self.folder}"), "a folder"),
-                ("eval", ("--model=x", content, "--server_flags='"),
+                ("eval", ("--model=/", content, "--server_flags='"),
                  "No closing quotation"),
                 ("eval", ("--target=127.0.0.1:1", content),
                  "no server answers at 127.0.0.1:1"),
-                ("eval", ("--model=/nowhere", f"--server={SERVER}", content),
-                 "the server did not come up: strata_server: /nowhere"),
+                ("eval", ("--model=/nowhere", content),
+                 "--model=/nowhere: no such file"),
+                ("eval", (f"--model={self.folder}", f"--server={SERVER}",
+                          content),
+                 f"the server did not come up: strata_server: {self.folder}"),
         ):
             with mock.patch("evaluation.connection.CONNECT_SECONDS", 1):
                 status, out, err = run(verb, *flags)

@@ -65,6 +65,26 @@ class BadInputTest(unittest.TestCase):
                 with self.subTest(flag=name, value=value):
                     self.check(2, f"--{name}", **{name: value})
         self.check(2, "--mix", method="strategies", mix="full:inf")
+        self.check(2, "--strategy goes with", strategy="every=2")
+        self.check(2, "--train_norms goes with", train_norms=True)
+
+    def test_folders_that_cannot_be(self):
+        for out in ("", self.data):
+            self.check(2, "must be a folder", out=out)
+        for out in (self.data / "out", self.data / "out" / "deep"):
+            self.check(2, "cannot be written", out=out)
+        self.check(1, "strata train: /proc/out: No such file", out="/proc/out")
+
+    def test_the_umask_says_who_reads_the_result(self):
+        old = os.umask(0o027)
+        self.addCleanup(os.umask, old)
+        for rank, name in ((2, "adapter_model"), (0, "model")):
+            self.assertEqual(self.run_with(lora_rank=rank)[0], 0)
+            path = self.out / f"{name}.safetensors"
+            self.assertEqual(path.stat().st_mode & 0o777, 0o640)
+
+    def test_more_than_the_memory(self):
+        self.check(1, "out of memory", lora_rank=2**31 - 1)
 
     def test_records_that_json_or_utf8_cannot_hold(self):
         path = self.work / "bad.jsonl"
@@ -103,6 +123,7 @@ class BadInputTest(unittest.TestCase):
         self.check(2, "SafetensorError")
         (self.model / "tokenizer.json").write_text("{")
         self.check(2, "has no tokenizer")
+        self.check(2, "no GGUF file", model=self.data)
 
     def test_a_tokenizer_of_another_model(self):
         config = json.loads((self.model / "config.json").read_text())
@@ -118,6 +139,16 @@ class BadInputTest(unittest.TestCase):
             lambda tensors: tensors["model.norm.weight"].fill_(torch.nan))
         self.check(1, "loss of step 1 is nan")
         self.assertFalse((self.out / "model.safetensors").exists())
+
+    def test_a_gradient_that_is_no_number_is_in_no_checkpoint(self):
+        self.assertEqual(self.run_with(until=2)[0], 0)
+        state = self.out / "checkpoint/state.pt"
+        before = state.read_bytes()
+        with mock.patch("torch.nn.utils.clip_grad_norm_",
+                        return_value=torch.tensor(torch.inf)):
+            self.check(1, "gradient of step 3 is inf", resume=True,
+                       save_every=1)
+        self.assertEqual(state.read_bytes(), before)
 
     def test_the_model_s_folder_and_a_readme_stay(self):
         self.check(2, "own folder", out=self.model)

@@ -32,6 +32,19 @@ class ReadDocumentsTest(unittest.TestCase):
         self.assertEqual(self.read("x.txt", b"one\n\nstill one\n\n\n\ntwo\n"),
                          ["one\n\nstill one", "two\n"])
 
+    def test_a_byte_order_mark_is_no_text(self):
+        for name, content in (("x.txt", b"one"),
+                              ("x.jsonl", b'{"text": "one"}')):
+            with self.subTest(name):
+                self.assertEqual(self.read(name, b"\xef\xbb\xbf" + content),
+                                 ["one"])
+
+    def test_what_is_not_utf8_is_said(self):
+        for content in (b"caf\xe9 x", "\ufeffone".encode("utf-16-le")):
+            with self.assertRaisesRegex(DataError, r"x.txt: not UTF-8 text "
+                                        r"\(byte (0|3)\)"):
+                self.read("x.txt", content)
+
     def test_mistakes(self):
         for name, content in (("x.txt", b""), ("x.txt", b"\n\n\n \n"),
                               ("x.jsonl", b""), ("x.jsonl", b"{}"),
@@ -57,6 +70,20 @@ class TokenWindowsTest(unittest.TestCase):
         self.assertEqual(windows.num_windows, 4)
         texts = {self.text(windows, number) for number in range(4)}
         self.assertEqual(texts, {"abcd", "efg<eos>", "hij<eos>", "klmn"})
+
+    def test_a_long_document_is_tokenised_in_parts(self):
+        text = "some words of a text. " * 5000
+        lengths = []
+        tokenizer = byte_tokenizer()
+
+        def spy(text, **flags):
+            lengths.append(len(text))
+            return tokenizer(text, **flags)
+
+        spy.eos_token_id = tokenizer.eos_token_id
+        windows = TokenWindows([text], spy, 110001, 1)
+        self.assertEqual(tokenizer.decode(windows.window(0)), text + "<eos>")
+        self.assertLess(max(lengths), 40000)
 
     def test_each_epoch_has_all_windows_in_an_order_of_its_own(self):
         windows = self.windows(length=1)

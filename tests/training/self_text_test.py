@@ -1,7 +1,12 @@
 """Text that the model writes itself, with a model that always writes on."""
+import sys
+import tempfile
 import types
 import unittest
+from unittest import mock
 
+from evaluation import advise, evaluate
+from training import self_text
 from training.self_text import SelfText
 
 CONTEXT = 40
@@ -42,6 +47,24 @@ class SelfTextTest(unittest.TestCase):
                 question, answer = document["text"].split(ANSWER_HEADER)
                 self.assertRegex(question, rf"^{HEADER}x+$")
                 self.assertRegex(answer, "^x+$")
+
+
+class CheckTest(unittest.TestCase):
+
+    def test_a_check_starts_no_server(self):
+        """./strata asks for it before it builds one."""
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as text:
+            text.write("words")
+            text.flush()
+            for module, flags in (
+                    (self_text, ["--out=/tmp/self.jsonl"]),
+                    (evaluate, [f"--text={text.name}"]),
+                    (advise, [f"--data={text.name}"])):
+                argv = ["x", "--check_only", *flags]
+                with (self.subTest(module), mock.patch.object(sys, "argv", argv),
+                      mock.patch("evaluation.command_line.connection",
+                                 side_effect=AssertionError)):
+                    module.main()
 
 
 if __name__ == "__main__":

@@ -68,6 +68,11 @@ def losses(folder):
             if "held_out_loss" in row}
 
 
+def step_losses(folder):
+    rows = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    return [row["loss"] for row in rows if "loss" in row]
+
+
 class TrainTest(unittest.TestCase):
 
     @classmethod
@@ -160,11 +165,14 @@ class TrainTest(unittest.TestCase):
         self.assertEqual(rates[0]["betas"], (0.9, 0.5))
 
     def test_two_processes_equal_one_with_their_windows(self):
-        one = losses(self.run_ok("one", steps=3, batch_windows=4))
+        out = self.run_ok("one", steps=3, batch_windows=4)
+        one, steps = losses(out), step_losses(out)
         two = self.work / "two"
         subprocess.run(
             command_of(self.flags("two", steps=3, batch_windows=2), 2),
             cwd=ROOT, stdin=subprocess.DEVNULL, env=environment(), check=True)
+        for loss, want in zip(step_losses(two), steps, strict=True):
+            self.assertAlmostEqual(loss, want, delta=5e-4)
         half = losses(self.run_ok("half", steps=3, batch_windows=2))
         for spec, loss in losses(two)[3].items():
             self.assertAlmostEqual(loss, one[3][spec], delta=5e-4)

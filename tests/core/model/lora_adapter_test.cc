@@ -151,7 +151,7 @@ TEST_F(LoraAdapterTest, UpdatesOfNoUseAreRefused) {
 }
 
 TEST_F(LoraAdapterTest, WholeTensorsReplaceThoseOfTheModel) {
-  adapter_.config["modules_to_save"] = {"norm", "lm_head", "embed_tokens"};
+  adapter_.config["modules_to_save"] = {"norm", "embed_tokens"};
   for (const char* norm :
        {"model.layers.0.input_layernorm", "model.layers.1.input_layernorm",
         "model.layers.0.post_attention_layernorm",
@@ -166,7 +166,7 @@ TEST_F(LoraAdapterTest, WholeTensorsReplaceThoseOfTheModel) {
     }
   }
   adapter_.Add("model.embed_tokens.weight", {5, 8}, DType::kBF16);
-  // What PEFT calls a matrix that has an update too.
+  // What PEFT calls a matrix that has an update too (save_embedding_layers).
   adapter_.Add("lm_head.base_layer.weight", {5, 8});
   adapter_.AddPair("lm_head", 5, 8, 3);
   for (const bool is_gguf : {false, true}) {
@@ -187,6 +187,22 @@ TEST_F(LoraAdapterTest, WholeTensorsReplaceThoseOfTheModel) {
     EXPECT_EQ(layer.q_norm.cols, 6);
     EXPECT_EQ(layer.wq.interleaved_head_dim, 0);
   }
+}
+
+// modules_to_save may name what holds linear layers: all of them are saved.
+TEST_F(LoraAdapterTest, ABlockReplacesAllThatIsInIt) {
+  adapter_.tensors.clear();
+  adapter_.config["modules_to_save"] = {"layers.1.mlp"};
+  adapter_.Add(Layer1("mlp.gate_proj.weight"), {12, 8});
+  adapter_.Add(Layer1("mlp.up_proj.weight"), {12, 8});
+  ExpectRefused({"lacks", Layer1("mlp.down_proj.weight"), "\"layers.1.mlp\""});
+  adapter_.Add(Layer1("mlp.down_proj.weight"), {8, 12});
+  EXPECT_TRUE(Refusal().ok());
+}
+
+TEST_F(LoraAdapterTest, NoUpdateOfWhatIsTrainedAsAWhole) {
+  adapter_.config["modules_to_save"] = {"down_proj"};
+  ExpectRefused({"layers.1.mlp.down_proj.lora_A", "modules_to_save"});
 }
 
 // In a GGUF file of the llama architecture both are in another order of rows.

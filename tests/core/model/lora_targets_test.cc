@@ -3,8 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
+
+#include "core/model/layer_tensors.h"
 
 namespace strata {
 namespace {
@@ -24,43 +29,58 @@ absl::StatusOr<bool> Includes(const std::string& text,
   return targets->Include(module);
 }
 
-// The answers are those of PEFT 0.21's check_target_module_exists.
-TEST(LoraTargetsTest, DecidesAsPeft) {
-  struct Case {
-    const char* config;
-    const char* module;
-    bool is_in;
-  };
-  for (const Case& c : {
-           Case{"{}", kQ3, true},
-           {R"({"target_modules": "all-linear"})", kQ3, true},
-           {R"({"target_modules": ["v_proj", "q_proj"]})", kQ3, true},
-           {R"({"target_modules": ["v_proj"]})", kQ3, false},
-           {R"({"target_modules": ["proj"]})", kQ3, false},
-           {R"({"target_modules": ["self_attn.q_proj"]})", kQ3, true},
-           {R"({"target_modules": ["lm_head"]})", "lm_head", true},
-           {R"({"target_modules": ".*[qv]_proj"})", kQ3, true},
-           {R"({"target_modules": ".*[kv]_proj"})", kQ3, false},
-           {R"({"exclude_modules": ["q_proj"]})", kQ3, false},
-           {R"({"exclude_modules": ".*layers.3.*"})", kQ3, false},
-           {R"({"exclude_modules": ["k_proj"]})", kQ3, true},
-           {R"({"layers_to_transform": []})", kQ3, true},
-           {R"({"layers_to_transform": 3})", kQ3, true},
-           {R"({"layers_to_transform": [1, 3]})", kQ3, true},
-           {R"({"layers_to_transform": [1, 33], "layers_pattern": "layers"})",
-            kQ3, false},
-           {R"({"layers_to_transform": 0})", "lm_head", false},
-       }) {
-    const auto is_in = Includes(c.config, c.module);
-    ASSERT_TRUE(is_in.ok()) << c.config << is_in.status();
-    EXPECT_EQ(*is_in, c.is_in) << c.config << " " << c.module;
+// Every linear layer of a model of 12 layers, as make_lora_targets.py has it.
+std::vector<std::string> Modules() {
+  std::vector<std::string> modules = {"lm_head"};
+  for (int layer = 0; layer < 12; ++layer) {
+    for (const LayerMatrix& matrix : kLayerMatrices) {
+      const std::string tensor = matrix.hugging_face;
+      modules.push_back("model.layers." + std::to_string(layer) + "." +
+                        tensor.substr(0, tensor.rfind(".weight")));
+    }
   }
+  return modules;
+}
+
+// Whether PEFT gave `module` an update.
+bool PeftTakes(const nlohmann::json& answer, const std::string& module) {
+  if (module == "lm_head") return answer["lm_head"];
+  const size_t number = std::string("model.layers.").size();
+  const size_t kind = module.find('.', number) + 1;
+  const auto& layers = answer["layers"];
+  const auto found = layers.find(module.substr(kind));
+  if (found == layers.end()) return false;
+  const int layer = std::stoi(module.substr(number));
+  return std::ranges::count(*found, nlohmann::json(layer)) > 0;
+}
+
+TEST(LoraTargetsTest, DecidesAsPeft) {
+  std::ifstream file("tests/golden/lora_targets.json");
+  const nlohmann::json answers = nlohmann::json::parse(file);
+  ASSERT_GT(answers.size(), 20);
+  for (const auto& answer : answers) {
+    const std::string config = answer["config"].dump();
+    for (const std::string& module : Modules()) {
+      const auto is_in = Includes(config, module);
+      ASSERT_TRUE(is_in.ok()) << config << is_in.status();
+      EXPECT_EQ(*is_in, PeftTakes(answer, module)) << config << " " << module;
+    }
+  }
+}
+
+TEST(LoraTargetsTest, WithoutTargetsAllModulesAre) {
+  for (const std::string& module : Modules()) {
+    EXPECT_TRUE(*Includes("{}", module)) << module;
+  }
+  EXPECT_FALSE(*Includes(R"({"exclude_modules": ["q_proj"]})", kQ3));
+  EXPECT_FALSE(*Includes(R"({"layers_to_transform": 1})", kQ3));
 }
 
 TEST(LoraTargetsTest, WrongValuesAreNamed) {
   for (const char* config :
        {R"({"target_modules": 3})", R"({"target_modules": [3]})",
         R"({"exclude_modules": {"q": 1}})", R"({"exclude_modules": "q_proj("})",
+        R"({"modules_to_save": ["q_proj("]})",
         R"({"layers_to_transform": "3"})", R"({"layers_to_transform": [-1]})",
         R"({"layers_to_transform": [1.5]})"}) {
     const absl::Status status = Includes(config, kQ3).status();

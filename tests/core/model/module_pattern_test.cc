@@ -33,6 +33,20 @@ TEST(ModulePatternTest, FitsAsPythonDoes) {
   }
 }
 
+// What Python's re.fullmatch(pattern, module) says.
+TEST(ModulePatternTest, FitsAllAsPythonDoes) {
+  for (const char* pattern :
+       {".*q_proj", "model.layers.11.self_attn.q_proj", ".*k_proj|.*q_proj",
+        "(?i).*Q_PROJ", "^model.*$", "(?P<a>model).*"}) {
+    EXPECT_TRUE(*PatternFitsAll(pattern, kModule)) << pattern;
+  }
+  for (const char* pattern :
+       {"q_proj", "self_attn.q_proj", "q_proj|.*k_proj", "model", ""}) {
+    EXPECT_FALSE(*PatternFitsAll(pattern, kModule)) << pattern;
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(PatternFitsAll("(", kModule).status()));
+}
+
 TEST(ModulePatternTest, WhatIsNoPatternIsAnError) {
   for (const char* pattern : {"(", "[a", "*", "\xff", "(?P<"}) {
     const absl::Status status = PatternFits(pattern, kModule).status();
