@@ -6,6 +6,12 @@
 // %, Q4_1 54 to 61 % of these (scaling a block of int8 sums takes a quarter as
 // many cycles of the multipliers as its products).  One row of 576 inputs: from
 // memory 30 GB/s (Q8_0) to 34 (BF16), from the caches 58 (Q4_0) to 91 (Q8_0).
+//
+// One core of a Zen 5 one, alone on it: peaks f32 268, bf16 500, int8 1070,
+// read 36 GB/s.  64 rows from cache: BF16 all of it, Q8_0 and Q4_0 73, Q4_1 70
+// %; 512 rows with packing, weights from memory and what is written: 94 and 55
+// to 67 %. 16 rows from memory: Q4_0 60, Q8_0 50 %.  One row: 36 to 38 GB/s,
+// all formats.
 #if defined(__x86_64__)
 
 // GCC 12 takes the operand that unmasked intrinsics leave undefined for a use
