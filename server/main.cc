@@ -16,7 +16,7 @@
 #include "base/flags.h"
 #include "server/faces.h"
 #include "server/process/flags.h"
-#include "server/process/grpc_log.h"
+#include "server/process/library_log.h"
 #include "server/process/logging.h"
 #include "server/process/model_host.h"
 #include "server/process/open_backend.h"
@@ -60,7 +60,7 @@ int Serve(const ServerOptions& options, StopSignal* stop) {
   Logger logger(
       options.log_format == "json" ? LogFormat::kJson : LogFormat::kText,
       STDERR_FILENO);
-  const GrpcLog grpc_log(&logger);
+  const LibraryLog library_log(&logger);
   std::unique_ptr<ModelHost> host;  // outlives the faces
   Faces faces(options, &logger);
   if (const absl::Status status = faces.Open(); !status.ok()) {
