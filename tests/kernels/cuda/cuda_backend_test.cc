@@ -15,6 +15,8 @@
 #include "core/largest_step.h"
 #include "kernels/cpu/dequantize.h"
 #include "kernels/cuda/gemm_library.h"
+#include "kernels/cuda/pack.h"
+#include "kernels/cuda/packed_matrix.h"
 #include "tests/kernels/cpu/weights.h"
 #include "tests/testing/cuda_on_cpu/simulator.h"
 #include "tests/testing/near.h"
@@ -309,6 +311,37 @@ TEST_F(CudaBackendTest, PackedBytesAreThoseOfTheMatrix) {
       EXPECT_EQ(*table_bytes, fp8 && is_float ? 7 * 96 * 2 : *num_bytes);
     }
   }
+}
+
+// Which is copied to the device in two pieces.
+TEST_F(CudaBackendTest, PiecesOfALargeMatrixAreTheWhole) {
+  constexpr int64_t kRows = 4100, kCols = 4096;  // more than 16 MiB of fp8
+  std::vector<Bf16> weights(kRows * kCols);
+  for (int64_t i = 0; i < kRows * kCols; ++i) {
+    const auto v = static_cast<float>(i % 7 + 1);
+    weights[i] = ToBf16(std::ldexp(v, static_cast<int>(i / kCols % 11)));
+  }
+  const WeightView view = {
+      .data = reinterpret_cast<const std::byte*>(weights.data()),
+      .type = DType::kBF16,
+      .rows = kRows,
+      .cols = kCols};
+  std::vector<std::byte> data(kRows * kCols);
+  std::vector<float> scales(kRows);
+  cuda::PackRows(view, cuda::WeightFormat::kFp8, 0, kRows, data.data(),
+                 reinterpret_cast<std::byte*>(scales.data()));
+  const auto backend =
+      cuda::CudaBackend::Create(/*device=*/0, {.fp8_weights = true});
+  ASSERT_TRUE(backend.ok()) << backend.status();
+  const std::unique_ptr<Matrix> matrix = (*backend)->Pack(view);
+  const cuda::DeviceMatrix packed = cuda::PackedMatrix::Of(matrix.get());
+  std::vector<std::byte> got(data.size());
+  std::vector<float> got_scales(scales.size());
+  cudaMemcpy(got.data(), packed.data, got.size(), cudaMemcpyDeviceToHost);
+  cudaMemcpy(got_scales.data(), packed.row_scales, kRows * sizeof(float),
+             cudaMemcpyDeviceToHost);
+  EXPECT_TRUE(got == data);
+  EXPECT_EQ(got_scales, scales);
 }
 
 TEST_F(CudaBackendTest, RefusesWhatItsKernelsDoNotTake) {
