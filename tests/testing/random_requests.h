@@ -103,8 +103,10 @@ inline LoadReport LatestLoad(Engine& engine) {
 
 inline void ExpectNoPageHeld(const Engine& engine) {
   LoadReport load = engine.GetLoad();
-  for (int i = 0; i < 1000 && (load.running > 0 || load.kv_used_bytes > 0);
-       ++i) {
+  const auto is_busy = [&load] {
+    return load.running > 0 || load.waiting > 0 || load.kv_used_bytes > 0;
+  };
+  for (int i = 0; i < 1000 && is_busy(); ++i) {
     absl::SleepFor(absl::Milliseconds(5));
     load = engine.GetLoad();
   }
