@@ -175,7 +175,6 @@ class AttentionWorker {
     for (int r = 0; !divided && r < rows; ++r) {
       Clear(shape_.RecordAt(workspace_.totals, r), shape_.head_dim);
     }
-    AskForFirstBlock(tile, chunk, task.first_split);
     for (int split = task.first_split; split < task.end_split; ++split) {
       const int first_row = AttendSplit(tile, chunk, split,
                                         int64_t{task.end_split} * kSplitTokens);
@@ -242,28 +241,6 @@ class AttentionWorker {
         pairs[i] = static_cast<uint16_t>(ToBf16(scaled[2 * i])) |
                    uint32_t{static_cast<uint16_t>(ToBf16(scaled[2 * i + 1]))}
                        << 16;
-      }
-    }
-  }
-
-  // Later blocks are asked for a block ahead, by the kernel.
-  void AskForFirstBlock(const AttentionTile& tile, const StepChunk& chunk,
-                        int split) const {
-    const int64_t first = int64_t{split} * kSplitTokens;
-    const int32_t* pages =
-        chunk.page_table +
-        int64_t{args_.step->SlotOf(chunk, args_.layer)} * chunk.blocks_stride;
-    const int64_t end = std::min<int64_t>(
-        first + kBlockTokens,
-        chunk.first_position + tile.first_row + tile.num_rows);
-    const int tokens = pages_.tile_tokens(),
-              page_tokens = pages_.layout().page_tokens;
-    for (int64_t key = first; key < end; key += tokens) {
-      const std::byte* data =
-          pages_.Tile(pages[key / page_tokens], tile.kv_head,
-                      static_cast<int>(key % page_tokens / tokens));
-      for (int64_t line = 0; line < 2 * pages_.tile_bytes(); line += 64) {
-        __builtin_prefetch(data + line);
       }
     }
   }
