@@ -144,8 +144,8 @@ float* CudaBackend::NewFloats(const WeightView& view) {
 }
 
 int64_t CudaBackend::PageBytes(const KvLayout& layout) const {
-  return KvPageBytes(options_.fp8_kv ? KvFormat::kFp8 : KvFormat::kBf16,
-                     layout.kv_heads, layout.page_tokens, layout.head_dim);
+  return KvPageBytes(page_format(), layout.kv_heads, layout.page_tokens,
+                     layout.head_dim);
 }
 
 absl::Status CudaBackend::CreateKvPages(const KvLayout& layout) {

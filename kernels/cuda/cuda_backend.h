@@ -139,6 +139,9 @@ class CudaBackend final : public strata::Backend {
   CudaBackend(int device, const CudaOptions& options, cudaStream_t stream,
               int num_multiprocessors);
 
+  KvFormat page_format() const {
+    return options_.fp8_kv ? KvFormat::kFp8 : KvFormat::kBf16;
+  }
   // Whether the queue is a step of single rows only.
   bool OnlyDecodes() const;
   // Rows of a launch for `rows` of the step.

@@ -97,7 +97,7 @@ void CudaBackend::SetPageShape(const KvLayout& layout) {
   pages_.kv_heads = layout.kv_heads;
   pages_.page_tokens = layout.page_tokens;
   pages_.head_dim = layout.head_dim;
-  pages_.format = options_.fp8_kv ? KvFormat::kFp8 : KvFormat::kBf16;
+  pages_.format = page_format();
   pages_.page_bytes = PageBytes(layout);
 }
 

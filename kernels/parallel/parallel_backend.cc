@@ -103,6 +103,12 @@ absl::StatusOr<std::vector<int64_t>> ParallelBackend::CountOnEach(
   return counts;
 }
 
+absl::StatusOr<int64_t> ParallelBackend::SumOfEach(Count count) const {
+  STRATA_ASSIGN_OR_RETURN(const std::vector<int64_t> counts,
+                          CountOnEach(count));
+  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+}
+
 absl::StatusOr<int64_t> ParallelBackend::FreeBytes() const {
   STRATA_ASSIGN_OR_RETURN(
       const std::vector<int64_t> counts,
@@ -113,19 +119,14 @@ absl::StatusOr<int64_t> ParallelBackend::FreeBytes() const {
 
 absl::StatusOr<int64_t> ParallelBackend::PackedBytes(
     const WeightView& view) const {
-  STRATA_ASSIGN_OR_RETURN(
-      const std::vector<int64_t> counts, CountOnEach([&](int rank) {
-        return ranks_[rank]->PackedBytes(ShapeOfPart(view, rank, num_ranks()));
-      }));
-  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  return SumOfEach([&](int rank) {
+    return ranks_[rank]->PackedBytes(ShapeOfPart(view, rank, num_ranks()));
+  });
 }
 
 absl::StatusOr<int64_t> ParallelBackend::TableBytes(
     const WeightView& table) const {
-  STRATA_ASSIGN_OR_RETURN(
-      const std::vector<int64_t> counts,
-      CountOnEach([&](int rank) { return ranks_[rank]->TableBytes(table); }));
-  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  return SumOfEach([&](int rank) { return ranks_[rank]->TableBytes(table); });
 }
 
 std::unique_ptr<Matrix> ParallelBackend::Pack(const WeightView& view) {
@@ -170,11 +171,11 @@ KvLayout ParallelBackend::LayoutOfRank(KvLayout layout) const {
 
 absl::StatusOr<int64_t> ParallelBackend::Reserve(const KvLayout& layout) {
   const KvLayout of_rank = LayoutOfRank(layout);
-  STRATA_ASSIGN_OR_RETURN(
-      const std::vector<int64_t> counts,
-      CountOnEach([&](int rank) { return ranks_[rank]->Reserve(of_rank); }));
+  STRATA_ASSIGN_OR_RETURN(const int64_t num_bytes, SumOfEach([&](int rank) {
+                            return ranks_[rank]->Reserve(of_rank);
+                          }));
   sampled_again_.clear();
-  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  return num_bytes;
 }
 
 int64_t ParallelBackend::PageBytes(const KvLayout& layout) const {

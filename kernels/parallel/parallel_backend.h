@@ -96,6 +96,7 @@ class ParallelBackend final : public Backend {
   // What `count` gives for each rank, on its thread.
   using Count = absl::FunctionRef<absl::StatusOr<int64_t>(int rank)>;
   absl::StatusOr<std::vector<int64_t>> CountOnEach(Count count) const;
+  absl::StatusOr<int64_t> SumOfEach(Count count) const;
   // The same for memory that stands for that of all ranks.
   float* NewOnEach(absl::FunctionRef<float*(int rank)> make);
   KvLayout LayoutOfRank(KvLayout layout) const;

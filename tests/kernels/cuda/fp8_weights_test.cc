@@ -16,6 +16,7 @@
 #include "kernels/fp8.h"
 #include "kernels/parallel/parallel_backend.h"
 #include "tests/kernels/cuda/collectives.h"
+#include "tests/kernels/cuda/golden_scores.h"
 #include "tests/testing/forwarding_backend.h"
 #include "tests/testing/golden.h"
 #include "tests/testing/tiny_engine.h"
@@ -102,16 +103,10 @@ class Fp8WeightsTest : public testing::TestWithParam<Case> {
 // Log-probabilities of the prompt's tokens but the first.
 std::vector<double> Scores(const TinyEngine& tiny, const Golden& golden,
                            const std::string& spec) {
-  Request request(tiny.Strategy(spec));
-  request.kind = Request::Kind::kScore;
-  request.prompt = golden.prompt();
-  request.num_top_logprobs = 0;
-  EXPECT_TRUE(FitRequest(tiny.engine->limits(), {}, &request).ok());
   std::vector<double> scores;
-  for (const SampledToken& got : tiny.Run(request)->Get(0).logprobs) {
+  for (const SampledToken& got : ScorePrompt(tiny, golden, spec).logprobs) {
     scores.push_back(got.logprob);
   }
-  EXPECT_EQ(scores.size(), request.prompt.size() - 1);
   return scores;
 }
 

@@ -13,6 +13,7 @@
 #include "kernels/cuda/gemm_library.h"
 #include "tests/core/model/gguf_writer.h"
 #include "tests/core/model/temp_files.h"
+#include "tests/kernels/cuda/golden_scores.h"
 #include "tests/testing/device_array.h"
 #include "tests/testing/golden.h"
 #include "tests/testing/tiny_engine.h"
@@ -23,9 +24,6 @@
 
 namespace strata {
 namespace {
-
-constexpr const char* kModels[] = {"llama-tied", "llama3-ropescaled", "mistral",
-                                   "qwen2-bias", "qwen3-qknorm"};
 
 // A difference of two first log-probabilities that bf16 may turn round; the
 // models are steep.
@@ -58,18 +56,13 @@ class GoldenCudaTest : public testing::TestWithParam<const char*> {
 // and of the five best are from PyTorch's.
 double MeanDifference(const TinyEngine& tiny, const Golden& golden,
                       const std::string& spec) {
-  Request request(tiny.Strategy(spec));
-  request.kind = Request::Kind::kScore;
-  request.prompt = golden.prompt();
-  request.num_top_logprobs = 5;
-  EXPECT_TRUE(FitRequest(tiny.engine->limits(), {}, &request).ok());
-  const CollectingSink::Sequence got = tiny.Run(request)->Get(0);
-  EXPECT_EQ(got.logprobs.size(), request.prompt.size() - 1);
+  const std::vector<int32_t> prompt = golden.prompt();
+  const CollectingSink::Sequence got = ScorePrompt(tiny, golden, spec, 5);
   double sum = 0;
   int count = 0;
   for (size_t i = 0; i < got.logprobs.size(); ++i) {
     const std::vector<double> want = golden.Logprobs("logits/" + spec, i);
-    sum += std::abs(got.logprobs[i].logprob - want[request.prompt[i + 1]]);
+    sum += std::abs(got.logprobs[i].logprob - want[prompt[i + 1]]);
     EXPECT_EQ(got.logprobs[i].num_top, 5);
     for (int k = 0; k < got.logprobs[i].num_top; ++k) {
       const TokenLogprob& top = got.logprobs[i].top[k];
@@ -290,14 +283,7 @@ class FakeLibrary final : public cuda::GemmLibrary {
 // layer leads; what the library does not take is done without it.
 TEST_P(GoldenCudaTest, ALibraryMultipliesPrompts) {
   const Golden golden(GetParam());
-  const auto score = [&](const TinyEngine& tiny) {
-    Request request(tiny.Strategy("every=2"));
-    request.kind = Request::Kind::kScore;
-    request.prompt = golden.prompt();
-    EXPECT_TRUE(FitRequest(tiny.engine->limits(), {}, &request).ok());
-    return tiny.Run(request)->Get(0);
-  };
-  const auto want = score(MakeCuda());
+  const auto want = ScorePrompt(MakeCuda(), golden, "every=2");
   const nlohmann::json& plan = golden.json["plans"]["every=2"];
   const int layers = static_cast<int>(plan["source"].size());
   const int leaders = plan["num_leaders"];
@@ -306,7 +292,7 @@ TEST_P(GoldenCudaTest, ALibraryMultipliesPrompts) {
     FakeLibrary::Calls calls;
     const TinyEngine tiny = MakeCuda();
     backend_->UseLibrary(std::make_unique<FakeLibrary>(&calls, takes));
-    const auto got = score(tiny);
+    const auto got = ScorePrompt(tiny, golden, "every=2");
     ASSERT_EQ(got.logprobs.size(), want.logprobs.size());
     for (size_t i = 0; i < got.logprobs.size(); ++i) {
       EXPECT_EQ(got.logprobs[i].logprob, want.logprobs[i].logprob) << i;
@@ -317,7 +303,8 @@ TEST_P(GoldenCudaTest, ALibraryMultipliesPrompts) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GoldenCudaTest, testing::ValuesIn(kModels));
+INSTANTIATE_TEST_SUITE_P(Models, GoldenCudaTest,
+                         testing::ValuesIn(kGoldenModels));
 
 }  // namespace
 }  // namespace strata

@@ -11,6 +11,7 @@
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/parallel/parallel_backend.h"
 #include "tests/kernels/cuda/collectives.h"
+#include "tests/kernels/cuda/golden_scores.h"
 #include "tests/testing/golden.h"
 #include "tests/testing/tiny_engine.h"
 
@@ -83,17 +84,12 @@ class ParallelCudaTest : public testing::TestWithParam<Case> {
 // is from PyTorch's.
 double MeanDifference(const TinyEngine& tiny, const Golden& golden,
                       const std::string& spec) {
-  Request request(tiny.Strategy(spec));
-  request.kind = Request::Kind::kScore;
-  request.prompt = golden.prompt();
-  request.num_top_logprobs = 0;
-  EXPECT_TRUE(FitRequest(tiny.engine->limits(), {}, &request).ok());
-  const CollectingSink::Sequence got = tiny.Run(request)->Get(0);
-  EXPECT_EQ(got.logprobs.size(), request.prompt.size() - 1);
+  const std::vector<int32_t> prompt = golden.prompt();
+  const CollectingSink::Sequence got = ScorePrompt(tiny, golden, spec);
   double sum = 0;
   for (size_t i = 0; i < got.logprobs.size(); ++i) {
     const std::vector<double> want = golden.Logprobs("logits/" + spec, i);
-    sum += std::abs(got.logprobs[i].logprob - want[request.prompt[i + 1]]);
+    sum += std::abs(got.logprobs[i].logprob - want[prompt[i + 1]]);
   }
   return sum / static_cast<double>(got.logprobs.size());
 }
