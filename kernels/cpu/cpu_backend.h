@@ -45,6 +45,9 @@ class CpuBackend final : public Backend {
 
   absl::StatusOr<int64_t> FreeBytes() const override;
   absl::StatusOr<int64_t> PackedBytes(const WeightView& view) const override;
+  absl::StatusOr<int64_t> TableBytes(const WeightView& table) const override {
+    return table.NumBytes();  // is read where it lies in the file
+  }
   std::unique_ptr<Matrix> Pack(const WeightView& view) override;
   float* NewFloats(int64_t count) override;
   float* NewFloats(const WeightView& view) override;

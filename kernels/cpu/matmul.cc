@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "kernels/bf16.h"
 #include "kernels/cpu/rms_norm.h"
 
 namespace strata::cpu {
@@ -21,6 +22,25 @@ void WriteSums(const float* sums, const float* bias, bool accumulate, int n,
     float v = sums[o];
     if (bias != nullptr) v += bias[o];
     y[o] = accumulate ? y[o] + v : v;
+  }
+}
+
+float Input(const PackedRows& rows, RowType type, int64_t row, int64_t input) {
+  const std::byte* x = rows.row(row);
+  if (type == RowType::kF32) {
+    return reinterpret_cast<const float*>(x)[input];
+  }
+  return ToFloat(reinterpret_cast<const Bf16*>(x)[input]);
+}
+
+// Adds what a tile leaves out, after all else and in the same order for every
+// row.
+void AddLeftOut(std::span<const LeftOut> left_out, const PackedRows& rows,
+                RowType type, int64_t num_rows, float* sums) {
+  for (const LeftOut& w : left_out) {
+    for (int64_t r = 0; r < num_rows; ++r) {
+      sums[r * kTile + w.output] += w.weight * Input(rows, type, r, w.input);
+    }
   }
 }
 
@@ -45,6 +65,9 @@ void Matmul::Reserve(int num_rows, int64_t cols) {
   }
   for (Scratch& scratch : scratch_) {
     scratch.normalized.Reserve(cols * sizeof(float));
+    if (num_rows >= kernels_.expand_rows) {
+      scratch.expanded.Reserve(TileBytes(kernels_.expanded, cols + cols % 2));
+    }
   }
 }
 
@@ -52,7 +75,8 @@ int64_t Matmul::num_bytes() const {
   int64_t sum = 0;
   for (const AlignedBuffer& rows : rows_) sum += rows.size();
   for (const Scratch& scratch : scratch_) {
-    sum += scratch.normalized.size() + scratch.sums.size();
+    sum += scratch.normalized.size() + scratch.sums.size() +
+           scratch.expanded.size();
     for (const AlignedBuffer& row : scratch.row) sum += row.size();
   }
   return sum;
@@ -105,9 +129,9 @@ void Matmul::Pack(const MatmulInput& input,
   bool wanted[3] = {};
   for (const MatmulOutput& output : outputs) {
     STRATA_CHECK(output.w->cols() == input.cols);
-    wanted[static_cast<int>(product(*output.w).row_type)] = true;
+    wanted[static_cast<int>(product(output.w->format()).row_type)] = true;
     if (output.up == nullptr) continue;
-    wanted[static_cast<int>(product(*output.up).row_type)] = true;
+    wanted[static_cast<int>(product(output.up->format()).row_type)] = true;
   }
   for (int64_t i = rows.begin; i < rows.end; ++i) {
     const int64_t id = input.row_ids == nullptr ? i : input.row_ids[i];
@@ -129,10 +153,10 @@ void Matmul::RunItem(const MatmulOutput& output, AlignedBuffer* buffers,
                      int64_t tile, Share rows, Scratch& scratch) const {
   const int64_t num_rows = rows.end - rows.begin;
   float* sums = scratch.sums.floats();
-  SumTile(*output.w, buffers, tile, rows, sums);
+  SumTile(*output.w, buffers, tile, rows, scratch, sums);
   if (output.up != nullptr) {
     float* up = sums + kRowsPerItem * kTile;
-    SumTile(*output.up, buffers, tile, rows, up);
+    SumTile(*output.up, buffers, tile, rows, scratch, up);
     kernels_.silu_mul(sums, up, num_rows * kTile);
   }
   const int64_t first = tile * kTile;
@@ -147,14 +171,22 @@ void Matmul::RunItem(const MatmulOutput& output, AlignedBuffer* buffers,
 }
 
 void Matmul::SumTile(const PackedMatrix& w, AlignedBuffer* buffers,
-                     int64_t tile, Share rows, float* sums) const {
-  const TileProduct& product = this->product(w);
-  PackedRows packed = Rows(buffers, product.row_type, w.cols());
-  packed.data = packed.row(rows.begin);
-  product.run({.tile = w.tile(tile),
-               .rows = packed,
-               .num_rows = static_cast<int>(rows.end - rows.begin),
-               .sums = sums});
+                     int64_t tile, Share rows, Scratch& scratch,
+                     float* sums) const {
+  const int64_t num_rows = rows.end - rows.begin;
+  const TileProduct* product = &this->product(w.format());
+  TileArgs args = {.tile = w.tile(tile),
+                   .rows = Rows(buffers, product->row_type, w.cols()),
+                   .num_rows = static_cast<int>(num_rows),
+                   .sums = sums};
+  args.rows.data = args.rows.row(rows.begin);
+  if (w.format() == TileFormat::kBF16In12 && num_rows >= kernels_.expand_rows) {
+    kernels_.expand_in_12(args.tile, w.cols(), scratch.expanded.data());
+    args.tile = scratch.expanded.data();
+    product = &this->product(kernels_.expanded);
+  }
+  product->run(args);
+  AddLeftOut(w.left_out(tile), args.rows, product->row_type, num_rows, sums);
 }
 
 }  // namespace strata::cpu

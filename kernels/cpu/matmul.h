@@ -56,10 +56,11 @@ class Matmul {
     AlignedBuffer normalized;  // f32 [cols]
     AlignedBuffer row[3];      // a packed row, by RowType
     AlignedBuffer sums;        // f32 [2][kRowsPerItem, kTile]
+    AlignedBuffer expanded;    // a tile that was in 12 bits
   };
 
-  const TileProduct& product(const PackedMatrix& w) const {
-    return products_[static_cast<int>(w.type())];
+  const TileProduct& product(TileFormat format) const {
+    return products_[static_cast<int>(format)];
   }
   PackedRows Rows(AlignedBuffer* buffers, RowType type, int64_t cols) const;
   void Pack(const MatmulInput& input, std::span<const MatmulOutput> outputs,
@@ -67,10 +68,10 @@ class Matmul {
   void RunItem(const MatmulOutput& output, AlignedBuffer* buffers, int64_t tile,
                Share rows, Scratch& scratch) const;
   void SumTile(const PackedMatrix& w, AlignedBuffer* buffers, int64_t tile,
-               Share rows, float* sums) const;
+               Share rows, Scratch& scratch, float* sums) const;
 
   const TileKernels& kernels_;
-  const std::span<const TileProduct> products_;  // by DType
+  const std::span<const TileProduct> products_;  // by TileFormat
   AlignedBuffer rows_[3];                        // of several rows, by RowType
   std::vector<Scratch> scratch_;                 // by worker
 };

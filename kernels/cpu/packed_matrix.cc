@@ -1,5 +1,6 @@
 #include "kernels/cpu/packed_matrix.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
@@ -63,34 +64,75 @@ void FillRow(const std::byte* row, DType type, int64_t cols, int o,
   }
 }
 
+// Writes tile `t` of the view in its plain format; outputs that are not there
+// stay as they are.
+void FillTile(const WeightView& view, int64_t t, std::byte* tile) {
+  for (int o = 0; o < kTile && t * kTile + o < view.rows; ++o) {
+    FillRow(view.data + view.StoredRow(t * kTile + o) * view.RowBytes(),
+            view.type, view.cols, o, tile);
+  }
+}
+
+// Whether 12 bits suit the weights, by some of the tiles.
+bool FitsIn12(const WeightView& view) {
+  constexpr int64_t kTiles = 4, kWeightsPerLeftOut = 256;
+  const int64_t num_tiles = (view.rows + kTile - 1) / kTile;
+  const int64_t num_samples = std::min(kTiles, num_tiles);
+  int64_t left_out = 0;
+  for (int64_t i = 0; i < num_samples; ++i) {
+    std::vector<std::byte> tile(TileBytes(TileFormat::kBF16, view.cols));
+    FillTile(view, i * num_tiles / num_samples, tile.data());
+    left_out += CountLeftOut(tile.data(), view.cols);
+  }
+  return left_out * kWeightsPerLeftOut <= num_samples * view.cols * kTile;
+}
+
+TileFormat FormatOf(const WeightView& view) {
+  return view.type == DType::kBF16 && FitsIn12(view) ? TileFormat::kBF16In12
+                                                     : PlainFormat(view.type);
+}
+
 }  // namespace
 
-int64_t TileBytes(DType type, int64_t cols) {
+int64_t TileBytes(TileFormat format, int64_t cols) {
+  if (format == TileFormat::kBF16In12) return In12TileBytes(cols);
+  const auto type = static_cast<DType>(format);
   if (type == DType::kBF16) cols += cols % 2;
   return cols / BlockElements(type) * BlockBytes(type) * kTile;
 }
 
 int64_t PackedBytes(const WeightView& view) {
   const int64_t num_tiles = (view.rows + kTile - 1) / kTile;
-  return num_tiles * TileBytes(view.type, view.cols);
+  const TileFormat format = view.type == DType::kBF16 ? TileFormat::kBF16In12
+                                                      : PlainFormat(view.type);
+  return num_tiles * TileBytes(format, view.cols);
 }
 
 PackedMatrix::PackedMatrix(const WeightView& view, WeightArena& arena)
-    : type_(view.type),
+    : format_(FormatOf(view)),
       rows_(view.rows),
       cols_(view.cols),
-      tile_bytes_(TileBytes(view.type, view.cols)),
+      tile_bytes_(TileBytes(format_, view.cols)),
       data_(arena.Allocate(num_tiles() * tile_bytes_)) {
-  STRATA_CHECK(cols_ % BlockElements(type_) == 0);
+  STRATA_CHECK(cols_ % BlockElements(view.type) == 0);
+  if (format_ == TileFormat::kBF16In12) left_out_.resize(num_tiles());
 }
 
 void PackedMatrix::Fill(const WeightView& view, const Worker& worker) {
   const Share tiles = worker.ShareOf(num_tiles());
-  for (int64_t t = tiles.begin; t < tiles.end; ++t) {
-    for (int o = 0; o < kTile && t * kTile + o < rows_; ++o) {
-      FillRow(view.data + view.StoredRow(t * kTile + o) * view.RowBytes(),
-              type_, cols_, o, data_.get() + t * tile_bytes_);
+  if (format_ != TileFormat::kBF16In12) {
+    for (int64_t t = tiles.begin; t < tiles.end; ++t) {
+      FillTile(view, t, data_.get() + t * tile_bytes_);
     }
+    return;
+  }
+  const int64_t bf16_bytes = TileBytes(TileFormat::kBF16, cols_);
+  std::vector<std::byte> bf16_tile;
+  for (int64_t t = tiles.begin; t < tiles.end; ++t) {
+    bf16_tile.assign(bf16_bytes, std::byte{0});
+    FillTile(view, t, bf16_tile.data());
+    left_out_[t] =
+        PackIn12(bf16_tile.data(), cols_, data_.get() + t * tile_bytes_);
   }
 }
 

@@ -4,7 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
+#include "kernels/cpu/bf16_in_12.h"
+#include "kernels/cpu/tile_format.h"
 #include "kernels/cpu/weight_arena.h"
 #include "kernels/cpu/worker.h"
 #include "kernels/dtype.h"
@@ -12,13 +16,11 @@
 
 namespace strata::cpu {
 
-// Outputs of a tile.
-inline constexpr int kTile = 32;
+// Bytes that a tile of `format` takes for all of `cols` inputs.
+int64_t TileBytes(TileFormat format, int64_t cols);
 
-// Bytes that a tile of `type` takes for all of `cols` inputs.
-int64_t TileBytes(DType type, int64_t cols);
-
-// Bytes of a PackedMatrix of the view.
+// Bytes of a PackedMatrix of such a view; with BF16 12 bits a weight, which is
+// too little for a matrix that does not suit them.
 int64_t PackedBytes(const WeightView& view);
 
 // Weights in tiles of kTile outputs, the bits of an element as in the file.
@@ -27,7 +29,10 @@ int64_t PackedBytes(const WeightView& view);
 // holds, for o in [0, kTile) and the last tile filled up with zeros:
 //
 //   F32, F16  [cols][o]
-//   BF16      [cols / 2][o][2]; an odd last column is paired with zero
+//   BF16      [cols / 2][o][2]; an odd last column is paired with zero.
+//             In memory in 12 bits (bf16_in_12.h): what a row of activations
+//             reads is a quarter less.  In 16 where of a sample of the matrix
+//             more than one weight in 256 would be left out.
 //   Q8_0      blocks of {f16 d[o]; uint8 u[8][o][4]}, u = q + 128:
 //             input 4 i + j at [i][o][j]
 //   Q4_0      blocks of {f16 d[o]; uint8 u[4][o][4]}:
@@ -46,19 +51,25 @@ class PackedMatrix final : public Matrix {
   int64_t rows() const override { return rows_; }
   int64_t cols() const override { return cols_; }
   int64_t num_bytes() const override { return num_tiles() * tile_bytes_; }
-  DType type() const { return type_; }
+  TileFormat format() const { return format_; }
 
   int64_t num_tiles() const { return (rows_ + kTile - 1) / kTile; }
   const std::byte* tile(int64_t i) const {
     return data_.get() + i * tile_bytes_;
   }
+  // Weights that tile `i` has as zero.
+  std::span<const LeftOut> left_out(int64_t i) const {
+    if (format_ != TileFormat::kBF16In12) return {};
+    return left_out_[i];
+  }
 
  private:
-  DType type_;
+  TileFormat format_;
   int64_t rows_;
   int64_t cols_;
   int64_t tile_bytes_;
   std::shared_ptr<std::byte> data_;
+  std::vector<std::vector<LeftOut>> left_out_;  // by tile, of kBF16In12
 };
 
 }  // namespace strata::cpu

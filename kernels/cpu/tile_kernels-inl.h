@@ -10,6 +10,9 @@
 //   kPairsOfU4      whether DotU4 leaves sums of 16 bits, which fit for a
 //                   block, and AddPairs adds two to a lane
 //   Quantize        32 activations as int8
+//   Table, LoadTable  the upper bytes of a tile of bf16_in_12.h
+//   kExpanded, kExpandRows  see TileKernels
+//   PairsIn12       kLanes pairs of BF16 weights, from `lane`, of such a step
 //
 // No include guard: once a file, after the pragma that selects the instruction
 // set.
@@ -23,45 +26,74 @@ using I = Simd::I;
 inline constexpr int kLanes = Simd::kLanes;
 inline constexpr int kVectors = Simd::kVectors;
 
-// Calls use(j, weights of input j) for each input of a step of `kStep` inputs,
-// for kLanes outputs from `lane`.
-template <DType kType>
+// The weights of a tile, step by step of kStep inputs.  ForEach calls use(j,
+// weights of input j) for each input of a step, for kLanes outputs from `lane`.
+template <TileFormat kFormat>
 struct Weights;
 
+template <int kInputs, int64_t kBytes>
+struct Steps {
+  static constexpr int kStep = kInputs;
+  static constexpr int64_t kStepBytes = kBytes;
+  const std::byte* step;
+  void Next() { step += kBytes; }
+};
+
 template <>
-struct Weights<DType::kF32> {
-  static constexpr int kStep = 1;
+struct Weights<TileFormat::kF32> : Steps<1, kTile * 4> {
+  explicit Weights(const std::byte* tile) : Steps{tile} {}
   template <class Use>
-  static inline void ForEach(const std::byte* step, int lane, Use use) {
+  inline void ForEach(int lane, Use use) const {
     use(0, Simd::LoadF32(step + lane * 4));
   }
 };
 
 template <>
-struct Weights<DType::kF16> {
-  static constexpr int kStep = 1;
+struct Weights<TileFormat::kF16> : Steps<1, kTile * 2> {
+  explicit Weights(const std::byte* tile) : Steps{tile} {}
   template <class Use>
-  static inline void ForEach(const std::byte* step, int lane, Use use) {
+  inline void ForEach(int lane, Use use) const {
     use(0, Simd::LoadF16(step + lane * 2));
   }
 };
 
+// Of pairs of BF16, each an I.
+template <class Use>
+inline void ForBoth(I pairs, Use use) {
+  use(0, Simd::AsFloat(Simd::ShiftLeft<16>(pairs)));
+  use(1, Simd::AsFloat(Simd::And(pairs, Simd::Set(int32_t(0xffff0000)))));
+}
+
 template <>
-struct Weights<DType::kBF16> {
-  static constexpr int kStep = 2;
+struct Weights<TileFormat::kBF16> : Steps<2, kTile * 4> {
+  explicit Weights(const std::byte* tile) : Steps{tile} {}
+  inline I Pairs(int lane) const { return Simd::LoadI32(step + lane * 4); }
   template <class Use>
-  static inline void ForEach(const std::byte* step, int lane, Use use) {
-    const I pairs = Simd::LoadI32(step + lane * 4);
-    use(0, Simd::AsFloat(Simd::ShiftLeft<16>(pairs)));
-    use(1, Simd::AsFloat(Simd::And(pairs, Simd::Set(int32_t(0xffff0000)))));
+  inline void ForEach(int lane, Use use) const {
+    ForBoth(Pairs(lane), use);
   }
 };
 
 template <>
-struct Weights<DType::kQ8_0> {
-  static constexpr int kStep = 32;
+struct Weights<TileFormat::kBF16In12> : Steps<2, kIn12StepBytes> {
+  const Simd::Table upper;
+  explicit Weights(const std::byte* tile)
+      : Steps{tile + kIn12TableBytes}, upper(Simd::LoadTable(tile)) {}
+  inline I Pairs(int lane) const {
+    return Simd::PairsIn12(step, step + kIn12LowerBytes, upper, lane);
+  }
   template <class Use>
-  static inline void ForEach(const std::byte* step, int lane, Use use) {
+  inline void ForEach(int lane, Use use) const {
+    ForBoth(Pairs(lane), use);
+  }
+};
+
+template <>
+struct Weights<TileFormat::kQ8_0>
+    : Steps<32, BlockBytes(DType::kQ8_0) * kTile> {
+  explicit Weights(const std::byte* tile) : Steps{tile} {}
+  template <class Use>
+  inline void ForEach(int lane, Use use) const {
     const F d = Simd::LoadF16(step + lane * 2);
     for (int i = 0; i < 8; ++i) {
       I u = Simd::LoadI32(step + kTile * 2 + (i * kTile + lane) * 4);
@@ -75,11 +107,13 @@ struct Weights<DType::kQ8_0> {
 };
 
 // `kOffset` is added to a nibble, `kHasMin` says that there is an m.
-template <int kOffset, bool kHasMin>
-struct NibbleWeights {
-  static constexpr int kStep = 32;
+template <DType kType, int kOffset, bool kHasMin>
+struct NibbleWeights : Steps<32, BlockBytes(kType) * kTile> {
+  explicit NibbleWeights(const std::byte* tile)
+      : Steps<32, BlockBytes(kType) * kTile>{tile} {}
   template <class Use>
-  static inline void ForEach(const std::byte* step, int lane, Use use) {
+  inline void ForEach(int lane, Use use) const {
+    const std::byte* step = this->step;
     const F d = Simd::LoadF16(step + lane * 2);
     const F m = kHasMin ? Simd::LoadF16(step + (kTile + lane) * 2) : F{};
     const std::byte* nibbles = step + kTile * (kHasMin ? 4 : 2);
@@ -97,10 +131,14 @@ struct NibbleWeights {
 };
 
 template <>
-struct Weights<DType::kQ4_0> : NibbleWeights<-8, false> {};
+struct Weights<TileFormat::kQ4_0> : NibbleWeights<DType::kQ4_0, -8, false> {
+  using NibbleWeights::NibbleWeights;
+};
 
 template <>
-struct Weights<DType::kQ4_1> : NibbleWeights<0, true> {};
+struct Weights<TileFormat::kQ4_1> : NibbleWeights<DType::kQ4_1, 0, true> {
+  using NibbleWeights::NibbleWeights;
+};
 
 // Registers of sums for kRows rows and the outputs of a pass.
 template <int kRows>
@@ -137,28 +175,26 @@ inline void Prefetch(const std::byte* at) {
   }
 }
 
-// Weights of any type times f32 activations.
-template <DType kType>
+// Weights of any format times f32 activations.
+template <TileFormat kFormat>
 struct FloatProduct {
+  using W = Weights<kFormat>;
+  // A step of two inputs takes more registers.
   static constexpr int kMaxRows =
-      kType == DType::kBF16 ? Simd::kBf16Rows : Simd::kFloatRows;
+      W::kStep == 2 ? Simd::kBf16Rows : Simd::kFloatRows;
 
   template <int kRows>
   static void Run(const TileArgs& args, int first_row, int lane) {
-    using W = Weights<kType>;
-    constexpr int64_t kStepBytes =
-        W::kStep / BlockElements(kType) * BlockBytes(kType) * kTile;
     Sums<kRows> sums;
     sums.Clear();
     const std::byte* x[kRows];
     UNROLL for (int r = 0; r < kRows; ++r) x[r] = args.rows.row(first_row + r);
-    const std::byte* step = args.tile;
+    W weights(args.tile);
     const int64_t ahead = PrefetchDistance(first_row);
     for (int64_t k = 0; k < args.rows.cols; k += W::kStep) {
-      Prefetch<kStepBytes>(step + ahead);
+      Prefetch<W::kStepBytes>(weights.step + ahead);
       UNROLL for (int i = 0; i < kVectors; ++i) {
-        W::ForEach(
-            step,
+        weights.ForEach(
             lane + i * kLanes, [&](int j, F w) __attribute__((always_inline)) {
               UNROLL for (int r = 0; r < kRows; ++r) {
                 sums.v[r][i] = Simd::MulAdd(
@@ -166,7 +202,7 @@ struct FloatProduct {
               }
             });
       }
-      step += kStepBytes;
+      weights.Next();
     }
     sums.Store(args.sums + first_row * kTile + lane);
   }
@@ -351,20 +387,46 @@ void SiluMul(float* gate, const float* up, int64_t n) {
   }
 }
 
-template <DType kType>
-constexpr TileProduct kFloat = {RunTile<FloatProduct<kType>>, RowType::kF32};
+// Of a tile in 12 bits one of Simd::kExpanded, kBF16 or kF32.
+void ExpandIn12(const std::byte* tile, int64_t cols, std::byte* expanded) {
+  constexpr bool kToF32 = Simd::kExpanded == TileFormat::kF32;
+  Weights<TileFormat::kBF16In12> weights(tile);
+  auto* out = reinterpret_cast<float*>(expanded);
+  for (int64_t k = 0; k < cols; k += 2) {
+    Prefetch<kIn12StepBytes>(weights.step + PrefetchDistance(0));
+    UNROLL for (int lane = 0; lane < kTile; lane += kLanes) {
+      const I pairs = weights.Pairs(lane);
+      if constexpr (kToF32) {
+        ForBoth(
+            pairs, [&](int j, F w) __attribute__((always_inline)) {
+              Simd::Store(out + j * kTile + lane, w);
+            });
+      } else {
+        Simd::Store(out + lane, Simd::AsFloat(pairs));
+      }
+    }
+    out += kToF32 ? 2 * kTile : kTile;
+    weights.Next();
+  }
+}
+
+template <TileFormat kFormat>
+constexpr TileProduct kFloat = {RunTile<FloatProduct<kFormat>>, RowType::kF32};
 template <DType kType>
 constexpr TileProduct kInt8 = {RunTile<Int8Product<kType>>, RowType::kInt8};
 
-// `bf16` is the product of BF16 weights.
-constexpr TileKernels MakeTileKernels(TileProduct bf16,
+// `bf16` and `in_12` are the products of BF16 weights in 16 and 12 bits.
+constexpr TileKernels MakeTileKernels(TileProduct bf16, TileProduct in_12,
                                       PackRowKernel pack_bf16) {
+  using enum TileFormat;
   return {
-      .fast = {kFloat<DType::kF32>, kFloat<DType::kF16>, bf16,
-               kInt8<DType::kQ8_0>, kInt8<DType::kQ4_0>, kInt8<DType::kQ4_1>},
-      .exact = {kFloat<DType::kF32>, kFloat<DType::kF16>, kFloat<DType::kBF16>,
-                kFloat<DType::kQ8_0>, kFloat<DType::kQ4_0>,
-                kFloat<DType::kQ4_1>},
+      .fast = {kFloat<kF32>, kFloat<kF16>, bf16, kInt8<DType::kQ8_0>,
+               kInt8<DType::kQ4_0>, kInt8<DType::kQ4_1>, in_12},
+      .exact = {kFloat<kF32>, kFloat<kF16>, kFloat<kBF16>, kFloat<kQ8_0>,
+                kFloat<kQ4_0>, kFloat<kQ4_1>, kFloat<kBF16In12>},
+      .expanded = Simd::kExpanded,
+      .expand_rows = Simd::kExpandRows,
+      .expand_in_12 = ExpandIn12,
       .pack = {PackF32Row, pack_bf16, PackInt8Row},
       .silu_mul = SiluMul,
   };

@@ -6,7 +6,7 @@
 
 #include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/packed_rows.h"
-#include "kernels/dtype.h"
+#include "kernels/cpu/tile_format.h"
 
 // The arithmetic of matrix products, for one tile of weights.
 //
@@ -37,11 +37,19 @@ struct TileProduct {
 
 // The kernels of an instruction set.
 struct TileKernels {
-  // By DType.  Quantised weights times int8 activations with exact sums within
-  // a block; BF16 times bf16 where there are instructions for it; f32 else.
-  TileProduct fast[6];
-  // By DType.  Weights converted to f32 times f32.
-  TileProduct exact[6];
+  // By TileFormat.  Quantised weights times int8 activations with exact sums
+  // within a block; BF16 times bf16 where there are instructions for it; f32
+  // else.
+  TileProduct fast[kTileFormats];
+  // By TileFormat.  Weights converted to f32 times f32.
+  TileProduct exact[kTileFormats];
+  // Makes of a tile of kBF16In12 one of `expanded` for an even number of
+  // inputs, whose product gives the same bits: once for all rows, which is
+  // faster from `expand_rows` on than in the registers of every few.
+  TileFormat expanded;
+  int expand_rows;
+  void (*expand_in_12)(const std::byte* tile, int64_t cols,
+                       std::byte* expanded_tile);
   PackRowKernel pack[3];  // by RowType
   // gate[i] = silu(gate[i]) * up[i], n a multiple of kTile; arrays at cache
   // lines.

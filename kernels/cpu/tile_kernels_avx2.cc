@@ -67,6 +67,25 @@ struct Simd {
   static I ShiftRight(I v) {
     return _mm256_srli_epi32(v, kBits);
   }
+  // The same 16 bytes in each half.
+  using Table = __m256i;
+  static constexpr TileFormat kExpanded = TileFormat::kF32;
+  static constexpr int kExpandRows = 12;
+  static Table LoadTable(const std::byte* table) {
+    return _mm256_broadcastsi128_si256(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+  }
+  static I PairsIn12(const std::byte* lower, const std::byte* codes,
+                     Table upper, int lane) {
+    const I mask = _mm256_set1_epi8(15);
+    const I low = LoadI32(lower + lane / 16 * 32);
+    const I both = LoadI32(codes);
+    const I high = _mm256_shuffle_epi8(
+        upper, And(lane < 16 ? both : _mm256_srli_epi16(both, 4), mask));
+    return lane % 16 == 0 ? _mm256_unpacklo_epi8(low, high)
+                          : _mm256_unpackhi_epi8(low, high);
+  }
+
   // Sums of pairs must fit in 16 bits: |u - 128| * |s| * 2 <= 128 * 127 * 2
   // does, u * |s| * 2 would not.
   static I StartU8(const std::byte*) { return Set(0); }
@@ -123,7 +142,8 @@ struct Simd {
 
 #include "kernels/cpu/tile_kernels-inl.h"
 
-constexpr TileKernels kKernels = MakeTileKernels(kFloat<DType::kBF16>, nullptr);
+constexpr TileKernels kKernels = MakeTileKernels(
+    kFloat<TileFormat::kBF16>, kFloat<TileFormat::kBF16In12>, nullptr);
 
 }  // namespace
 

@@ -17,6 +17,7 @@
 // GCC 12 takes the operand that unmasked intrinsics leave undefined for a use
 // of an uninitialised one.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
 
 #include <immintrin.h>
 
@@ -75,6 +76,29 @@ struct Simd {
   static I ShiftRight(I v) {
     return _mm512_srli_epi32(v, kBits);
   }
+  // The same 16 bytes in each quarter.
+  using Table = __m512i;
+  static constexpr TileFormat kExpanded = TileFormat::kBF16;
+  static constexpr int kExpandRows = 32;
+  static Table LoadTable(const std::byte* table) {
+    return _mm512_broadcast_i32x4(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+  }
+  static I PairsIn12(const std::byte* lower, const std::byte* codes,
+                     Table upper, int lane) {
+    const __m256i both =
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes));
+    const I places = And(_mm512_inserti64x4(_mm512_castsi256_si512(both),
+                                            _mm256_srli_epi16(both, 4), 1),
+                         _mm512_set1_epi8(15));
+    // From the order that suits halves to that for quarters.
+    const I runs = _mm512_setr_epi64(0, 4, 2, 6, 1, 5, 3, 7);
+    const I low = _mm512_permutexvar_epi64(runs, LoadI32(lower));
+    const I high =
+        _mm512_permutexvar_epi64(runs, _mm512_shuffle_epi8(upper, places));
+    return lane == 0 ? _mm512_unpacklo_epi8(low, high)
+                     : _mm512_unpackhi_epi8(low, high);
+  }
   static I StartU8(const std::byte* minus_sum) {
     return ShiftLeft<7>(BroadcastI32(minus_sum));
   }
@@ -102,21 +126,24 @@ struct Simd {
 
 #include "kernels/cpu/tile_kernels-inl.h"
 
-// BF16 weights times bf16 activations.
+// BF16 weights, in 16 or 12 bits, times bf16 activations.
+template <TileFormat kFormat>
 struct Bf16Product {
   static constexpr int kMaxRows = Simd::kFloatRows;
 
   template <int kRows>
   static void Run(const TileArgs& args, int first_row, int lane) {
+    using W = Weights<kFormat>;
+    static_assert(W::kStep == 2 && kVectors * kLanes == kTile);
     Sums<kRows> sums;
     sums.Clear();
-    const std::byte* pairs = args.tile;
+    W weights(args.tile);
     const std::byte* x[kRows];
     UNROLL for (int r = 0; r < kRows; ++r) x[r] = args.rows.row(first_row + r);
     const int64_t ahead = PrefetchDistance(first_row);
-    for (int64_t k = 0; k < args.rows.cols; k += 2) {
-      Prefetch<kTile * 4>(pairs + ahead);
-      const I w[] = {Simd::LoadI32(pairs), Simd::LoadI32(pairs + kLanes * 4)};
+    for (int64_t k = 0; k < args.rows.cols; k += W::kStep) {
+      Prefetch<W::kStepBytes>(weights.step + ahead);
+      const I w[] = {weights.Pairs(0), weights.Pairs(kLanes)};
       UNROLL for (int r = 0; r < kRows; ++r) {
         const I xk = Simd::BroadcastI32(x[r] + k * 2);
         UNROLL for (int i = 0; i < kVectors; ++i) {
@@ -124,7 +151,7 @@ struct Bf16Product {
               _mm512_dpbf16_ps(sums.v[r][i], (__m512bh)w[i], (__m512bh)xk);
         }
       }
-      pairs += kTile * 4;
+      weights.Next();
     }
     sums.Store(args.sums + first_row * kTile + lane);
   }
@@ -142,8 +169,11 @@ void PackBf16Row(const float* x, int64_t cols, std::byte* row) {
   }
 }
 
-constexpr TileKernels kKernels =
-    MakeTileKernels({RunTile<Bf16Product>, RowType::kBF16}, PackBf16Row);
+template <TileFormat kFormat>
+constexpr TileProduct kBf16 = {RunTile<Bf16Product<kFormat>>, RowType::kBF16};
+
+constexpr TileKernels kKernels = MakeTileKernels(
+    kBf16<TileFormat::kBF16>, kBf16<TileFormat::kBF16In12>, PackBf16Row);
 
 }  // namespace
 

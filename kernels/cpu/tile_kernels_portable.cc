@@ -13,6 +13,8 @@ struct Simd {
   using F = float __attribute__((vector_size(16)));
   using I = int32_t __attribute__((vector_size(16)));
   using U = uint32_t __attribute__((vector_size(16)));
+  using Bytes = uint8_t __attribute__((vector_size(16)));
+  using Words = uint64_t __attribute__((vector_size(16)));
   static constexpr int kLanes = 4;
   static constexpr int kVectors = 2;
   static constexpr int kFloatRows = 4;
@@ -57,6 +59,22 @@ struct Simd {
   static I ShiftRight(I v) {
     return (I)((U)v >> kBits);
   }
+  using Table = Bytes;
+  static constexpr TileFormat kExpanded = TileFormat::kF32;
+  static constexpr int kExpandRows = 12;
+  static Table LoadTable(const std::byte* table) { return Load<Bytes>(table); }
+  static I PairsIn12(const std::byte* lower, const std::byte* codes,
+                     Table upper, int lane) {
+    const int run = PlaceIn12(lane * 2);
+    uint64_t low, both;
+    std::memcpy(&low, lower + run, 8);
+    std::memcpy(&both, codes + run % 32, 8);
+    both = both >> (run < 32 ? 0 : 4) & 0x0f0f0f0f0f0f0f0f;
+    const Bytes high = __builtin_shuffle(upper, (Bytes)Words{both, both});
+    constexpr Bytes kInterleave = {0, 16, 1, 17, 2, 18, 3, 19,
+                                   4, 20, 5, 21, 6, 22, 7, 23};
+    return (I)__builtin_shuffle((Bytes)Words{low, low}, high, kInterleave);
+  }
   static I StartU8(const std::byte* minus_sum) {
     return BroadcastI32(minus_sum) << 7;
   }
@@ -93,7 +111,8 @@ struct Simd {
 
 #include "kernels/cpu/tile_kernels-inl.h"
 
-constexpr TileKernels kKernels = MakeTileKernels(kFloat<DType::kBF16>, nullptr);
+constexpr TileKernels kKernels = MakeTileKernels(
+    kFloat<TileFormat::kBF16>, kFloat<TileFormat::kBF16In12>, nullptr);
 
 }  // namespace
 

@@ -29,6 +29,9 @@ class ForwardingBackend : public Backend {
   absl::StatusOr<int64_t> PackedBytes(const WeightView& view) const override {
     return backend_->PackedBytes(view);
   }
+  absl::StatusOr<int64_t> TableBytes(const WeightView& table) const override {
+    return backend_->TableBytes(table);
+  }
   std::unique_ptr<Matrix> Pack(const WeightView& view) override {
     return backend_->Pack(view);
   }

@@ -31,10 +31,15 @@ std::unique_ptr<PackedMatrix> Packed(const WeightView& view) {
   return matrix;
 }
 
+// How far the sizes of BF16 weights are apart, which decides how a
+// PackedMatrix has them.
+enum class Spread { kNormal, kSomeFar, kWide };
+
 struct Mode {
   Isa isa;
   DType type;
   bool exact;
+  Spread spread = Spread::kNormal;
 };
 
 std::vector<Mode> AllModes() {
@@ -44,6 +49,10 @@ std::vector<Mode> AllModes() {
     for (DType type : kAllDTypes) {
       modes.push_back({isa, type, false});
       modes.push_back({isa, type, true});
+    }
+    for (const Spread spread : {Spread::kSomeFar, Spread::kWide}) {
+      modes.push_back({isa, DType::kBF16, false, spread});
+      modes.push_back({isa, DType::kBF16, true, spread});
     }
   }
   return modes;
@@ -59,9 +68,30 @@ class MatmulTest : public ::testing::TestWithParam<Mode> {
     return {1, 31, 32, 33, 96, 576};
   }
 
+  TestWeights NewWeights(int64_t rows, int64_t cols, int head_dim = 0) {
+    TestWeights w(GetParam().type, rows, cols, random_, head_dim);
+    const Spread spread = GetParam().spread;
+    if (spread == Spread::kNormal) return w;
+    auto* values = reinterpret_cast<Bf16*>(w.bytes.data());
+    for (int64_t i = 0; i < rows * cols; ++i) {
+      if (spread == Spread::kSomeFar && random_() % 300 != 0) continue;
+      const int exponent = static_cast<int>(random_() % 31);
+      values[i] = ToBf16(std::ldexp(ToFloat(values[i]),
+                                    random_() % 2 == 0 ? exponent : -exponent));
+    }
+    return w;
+  }
+
+  TileFormat Format() const {
+    const auto [isa, type, exact, spread] = GetParam();
+    return type == DType::kBF16 && spread != Spread::kWide
+               ? TileFormat::kBF16In12
+               : PlainFormat(type);
+  }
+
   // x as the kernel is meant to see it.
   std::vector<double> Rounded(const std::vector<float>& x) const {
-    const auto [isa, type, exact] = GetParam();
+    const auto [isa, type, exact, spread] = GetParam();
     std::vector<double> rounded(x.begin(), x.end());
     if (exact) return rounded;
     if (type == DType::kBF16 && isa == Isa::kAvx512) {
@@ -94,7 +124,7 @@ struct Reference {
   std::vector<double> values;  // [kMaxRows, kMaxOutputs]
   std::vector<double> bounds;
 
-  Reference(const TestWeights& w, const std::vector<double>& x) {
+  Reference(const TestWeights& w, const std::vector<double>& x, Spread spread) {
     const int64_t cols = w.view.cols;
     values.resize(kMaxRows * kMaxOutputs);
     bounds.resize(kMaxRows * kMaxOutputs);
@@ -108,9 +138,10 @@ struct Reference {
           size += sizes[c] * std::abs(x[r * cols + c]);
         }
         values[r * kMaxOutputs + o] = sum;
-        // Roundings of many inputs do not all point the same way; a tenth of
-        // the worst case is generous.
-        bounds[r * kMaxOutputs + o] = kEpsilon * size * (4 + 0.1 * cols);
+        // Roundings of many inputs do not all point the same way: a tenth of
+        // the worst case is generous, but where few weights outweigh all.
+        const double share = spread == Spread::kNormal ? 0.1 : 1.0;
+        bounds[r * kMaxOutputs + o] = kEpsilon * size * (4 + share * cols);
       }
     }
   }
@@ -118,15 +149,18 @@ struct Reference {
 
 TEST_P(MatmulTest, IsTheProductForAllShapes) {
   for (const int inputs : Inputs()) {
-    const TestWeights w(GetParam().type, kMaxOutputs, inputs, random_);
+    const TestWeights w = NewWeights(kMaxOutputs, inputs);
     const std::vector<float> x = RandomFloats(kMaxRows * inputs, random_);
-    const Reference reference(w, Rounded(x));
+    const Reference reference(w, Rounded(x), GetParam().spread);
     Matmul matmul = NewMatmul();
     matmul.Reserve(kMaxRows, inputs);
     for (const int outputs : {1, 31, 33, 65, 257}) {
       WeightView view = w.view;
       view.rows = outputs;
       const auto packed = Packed(view);
+      if (outputs > 1 && inputs > 1) {
+        ASSERT_EQ(packed->format(), Format());
+      }
       for (const int rows : {1, 2, 3, 7, 16, 33, 257}) {
         std::vector<float> y(rows * outputs, NAN);
         const MatmulOutput output = {.w = packed.get(), .y = y.data()};
@@ -148,8 +182,8 @@ TEST_P(MatmulTest, IsTheProductForAllShapes) {
 
 TEST_P(MatmulTest, GivesARowTheSameBitsInEveryBatchAndTeam) {
   constexpr int kInputs = 576, kOutputs = 257, kRows = 100;
-  const TestWeights w(GetParam().type, kOutputs, kInputs, random_);
-  const TestWeights up(GetParam().type, kOutputs, kInputs, random_);
+  const TestWeights w = NewWeights(kOutputs, kInputs);
+  const TestWeights up = NewWeights(kOutputs, kInputs);
   const auto packed = Packed(w.view), packed_up = Packed(up.view);
   const std::vector<float> x = RandomFloats(kRows * kInputs, random_);
   const std::vector<float> norm = RandomFloats(kInputs, random_);
@@ -207,7 +241,7 @@ TEST_P(MatmulTest, GivesARowTheSameBitsInEveryBatchAndTeam) {
 
 TEST_P(MatmulTest, AddsBiasAndResidual) {
   constexpr int kInputs = 96, kOutputs = 65, kRows = 3;
-  const TestWeights w(GetParam().type, kOutputs, kInputs, random_);
+  const TestWeights w = NewWeights(kOutputs, kInputs);
   const auto packed = Packed(w.view);
   const std::vector<float> x = RandomFloats(kRows * kInputs, random_);
   const std::vector<float> bias = RandomFloats(kOutputs, random_);
@@ -234,8 +268,8 @@ TEST_P(MatmulTest, AddsBiasAndResidual) {
 
 TEST_P(MatmulTest, GatesWithSilu) {
   constexpr int kInputs = 96, kOutputs = 65, kRows = 9;
-  const TestWeights gate(GetParam().type, kOutputs, kInputs, random_);
-  const TestWeights up(GetParam().type, kOutputs, kInputs, random_);
+  const TestWeights gate = NewWeights(kOutputs, kInputs);
+  const TestWeights up = NewWeights(kOutputs, kInputs);
   const auto packed_gate = Packed(gate.view), packed_up = Packed(up.view);
   std::vector<float> x = RandomFloats(kRows * kInputs, random_);
   for (int i = 0; i < kInputs; ++i)
@@ -260,7 +294,7 @@ TEST_P(MatmulTest, GatesWithSilu) {
 
 TEST_P(MatmulTest, NormalizesItsInput) {
   constexpr int kInputs = 576, kOutputs = 33, kRows = 5;
-  const TestWeights w(GetParam().type, kOutputs, kInputs, random_);
+  const TestWeights w = NewWeights(kOutputs, kInputs);
   const auto packed = Packed(w.view);
   const std::vector<float> x = RandomFloats(kRows * kInputs, random_);
   const std::vector<float> weight = RandomFloats(kInputs, random_);
@@ -283,7 +317,7 @@ TEST_P(MatmulTest, NormalizesItsInput) {
 
 TEST_P(MatmulTest, UndoesInterleavedHeads) {
   constexpr int kHeadDim = 6, kOutputs = 7 * kHeadDim, kInputs = 32;
-  const TestWeights w(GetParam().type, kOutputs, kInputs, random_, kHeadDim);
+  const TestWeights w = NewWeights(kOutputs, kInputs, kHeadDim);
   WeightView in_file = w.view;
   in_file.interleaved_head_dim = 0;
   const auto packed = Packed(w.view), packed_in_file = Packed(in_file);
@@ -304,7 +338,7 @@ TEST_P(MatmulTest, UndoesInterleavedHeads) {
 
 TEST_P(MatmulTest, PassesOnWhatIsNotFinite) {
   constexpr int kInputs = 64, kOutputs = 33;
-  const TestWeights w(GetParam().type, kOutputs, kInputs, random_);
+  const TestWeights w = NewWeights(kOutputs, kInputs);
   const auto packed = Packed(w.view);
   for (const float bad : {NAN, INFINITY, -INFINITY}) {
     std::vector<float> x = RandomFloats(3 * kInputs, random_);
@@ -325,7 +359,7 @@ TEST_P(MatmulTest, PassesOnWhatIsNotFinite) {
 
 TEST_P(MatmulTest, OfZerosIsZero) {
   constexpr int kInputs = 64, kOutputs = 33;
-  const TestWeights w(GetParam().type, kOutputs, kInputs, random_);
+  const TestWeights w = NewWeights(kOutputs, kInputs);
   const auto packed = Packed(w.view);
   const std::vector<float> x(kInputs);
   std::vector<float> y(kOutputs, NAN);
@@ -337,12 +371,14 @@ TEST_P(MatmulTest, OfZerosIsZero) {
   EXPECT_EQ(y, std::vector<float>(kOutputs));
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, MatmulTest, ::testing::ValuesIn(AllModes()),
-                         [](const auto& info) {
-                           return std::string(IsaName(info.param.isa)) + "_" +
-                                  DTypeName(info.param.type) +
-                                  (info.param.exact ? "_exact" : "");
-                         });
+constexpr const char* kSpreadNames[] = {"", "_some_far", "_wide"};
+
+INSTANTIATE_TEST_SUITE_P(
+    Modes, MatmulTest, ::testing::ValuesIn(AllModes()), [](const auto& info) {
+      return std::string(IsaName(info.param.isa)) + "_" +
+             DTypeName(info.param.type) + (info.param.exact ? "_exact" : "") +
+             kSpreadNames[static_cast<int>(info.param.spread)];
+    });
 
 }  // namespace
 }  // namespace strata::cpu

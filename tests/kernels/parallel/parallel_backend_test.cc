@@ -64,7 +64,7 @@ TEST(ParallelBackendTest, IsNamedByItsRanks) {
 
 TEST(ParallelBackendTest, AMatrixIsAsLargeAsItsParts) {
   std::mt19937_64 random(1);
-  TestWeights weights(DType::kBF16, 96, 64, random);
+  TestWeights weights(DType::kF16, 96, 64, random);
   weights.view.split_unit = 32;
   for (const Split split : {Split::kWhole, Split::kOutputs, Split::kInputs}) {
     weights.view.split = split;
