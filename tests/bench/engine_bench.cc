@@ -156,16 +156,19 @@ void MeasureAll(const TinyEngine& tiny) {
   }
 }
 
-// What a step reads: all weights once, and for every layer the keys
-// and values of the context, whichever layer they are of.
+// What a step reads: all weights once, as they are packed, and for every layer
+// the keys and values of the context, whichever layer they are of.
 void PrintFacts(const TinyEngine& tiny) {
   const ModelConfig& config = tiny.checkpoint->config;
+  const auto packed = PackedModelBytes(*tiny.checkpoint, *tiny.backend);
+  const auto table = tiny.backend->TableBytes(tiny.checkpoint->embedding);
+  STRATA_CHECK(packed.ok() && table.ok());
   const int64_t token_page_bytes = tiny.page_bytes / kPageTokens;
   std::printf(
       "{\"weight_format\": \"%s\", \"weight_bytes\": %lld, "
       "\"kv_read_bytes_per_token\": %lld, \"max_context\": %d}\n",
       tiny.checkpoint->weight_format.c_str(),
-      static_cast<long long>(tiny.checkpoint->weight_bytes),
+      static_cast<long long>(*packed - *table),
       static_cast<long long>(token_page_bytes * config.num_layers),
       static_cast<int>(config.max_positions));
   std::fflush(stdout);
