@@ -12,9 +12,10 @@
 // The upper byte of a BF16 number, its sign and exponent but for the last bit,
 // takes few values among the weights of a matrix.  So a tile keeps the lower
 // bytes, and of each upper byte the place in a table of the tile's 15 most
-// frequent ones.  Weights with another upper byte (one in 5,000 of a normal
-// distribution) are zero in the tile and listed beside it.  That the exponents
-// of models take 2 to 3 bits: DFloat11, arXiv 2504.11651.
+// frequent ones.  Weights with another upper byte are zero in the tile and
+// listed beside it: of a normal distribution one in 3,000 to 9,000, of a
+// Laplace one in 1,000 to 2,500.  That the exponents of models take 2 to 3
+// bits: DFloat11, arXiv 2504.11651.
 //
 // A tile of [cols / 2] steps, each two inputs of kTile outputs:
 //

@@ -25,21 +25,18 @@ void WriteSums(const float* sums, const float* bias, bool accumulate, int n,
   }
 }
 
-float Input(const PackedRows& rows, RowType type, int64_t row, int64_t input) {
-  const std::byte* x = rows.row(row);
-  if (type == RowType::kF32) {
-    return reinterpret_cast<const float*>(x)[input];
-  }
-  return ToFloat(reinterpret_cast<const Bf16*>(x)[input]);
-}
+float AsFloat(float x) { return x; }
+float AsFloat(Bf16 x) { return ToFloat(x); }
 
 // Adds what a tile leaves out, after all else and in the same order for every
-// row.
+// row, of X.
+template <class X>
 void AddLeftOut(std::span<const LeftOut> left_out, const PackedRows& rows,
-                RowType type, int64_t num_rows, float* sums) {
+                int64_t num_rows, float* sums) {
   for (const LeftOut& w : left_out) {
     for (int64_t r = 0; r < num_rows; ++r) {
-      sums[r * kTile + w.output] += w.weight * Input(rows, type, r, w.input);
+      const X x = reinterpret_cast<const X*>(rows.row(r))[w.input];
+      sums[r * kTile + w.output] += w.weight * AsFloat(x);
     }
   }
 }
@@ -186,7 +183,12 @@ void Matmul::SumTile(const PackedMatrix& w, AlignedBuffer* buffers,
     product = &this->product(kernels_.expanded);
   }
   product->run(args);
-  AddLeftOut(w.left_out(tile), args.rows, product->row_type, num_rows, sums);
+  const std::span<const LeftOut> left_out = w.left_out(tile);
+  if (product->row_type == RowType::kBF16) {
+    AddLeftOut<Bf16>(left_out, args.rows, num_rows, sums);
+  } else {
+    AddLeftOut<float>(left_out, args.rows, num_rows, sums);
+  }
 }
 
 }  // namespace strata::cpu

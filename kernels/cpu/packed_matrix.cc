@@ -75,7 +75,7 @@ void FillTile(const WeightView& view, int64_t t, std::byte* tile) {
 
 // Whether 12 bits suit the weights, by some of the tiles.
 bool FitsIn12(const WeightView& view) {
-  constexpr int64_t kTiles = 4, kWeightsPerLeftOut = 256;
+  constexpr int64_t kTiles = 4, kWeightsPerLeftOut = 512;
   const int64_t num_tiles = (view.rows + kTile - 1) / kTile;
   const int64_t num_samples = std::min(kTiles, num_tiles);
   int64_t left_out = 0;

@@ -32,7 +32,7 @@ int64_t PackedBytes(const WeightView& view);
 //   BF16      [cols / 2][o][2]; an odd last column is paired with zero.
 //             In memory in 12 bits (bf16_in_12.h): what a row of activations
 //             reads is a quarter less.  In 16 where of a sample of the matrix
-//             more than one weight in 256 would be left out.
+//             more than one weight in 512 would be left out.
 //   Q8_0      blocks of {f16 d[o]; uint8 u[8][o][4]}, u = q + 128:
 //             input 4 i + j at [i][o][j]
 //   Q4_0      blocks of {f16 d[o]; uint8 u[4][o][4]}:

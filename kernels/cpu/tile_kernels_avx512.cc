@@ -11,7 +11,7 @@
 // read 36 GB/s.  64 rows from cache: BF16 all of it, Q8_0 and Q4_0 73, Q4_1 70
 // %; 512 rows with packing, weights from memory and what is written: 94 and 55
 // to 67 %. 16 rows from memory: Q4_0 60, Q8_0 50 %.  One row: 36 to 38 GB/s,
-// all formats.
+// all formats.  (BF16 in 16 bits; in 12 it has not been measured here.)
 #if defined(__x86_64__)
 
 // GCC 12 takes the operand that unmasked intrinsics leave undefined for a use

@@ -74,7 +74,7 @@ class MatmulTest : public ::testing::TestWithParam<Mode> {
     if (spread == Spread::kNormal) return w;
     auto* values = reinterpret_cast<Bf16*>(w.bytes.data());
     for (int64_t i = 0; i < rows * cols; ++i) {
-      if (spread == Spread::kSomeFar && random_() % 300 != 0) continue;
+      if (spread == Spread::kSomeFar && random_() % 700 != 0) continue;
       const int exponent = static_cast<int>(random_() % 31);
       values[i] = ToBf16(std::ldexp(ToFloat(values[i]),
                                     random_() % 2 == 0 ? exponent : -exponent));
