@@ -193,9 +193,9 @@ struct Int8Blocks {
   // sums += the products of a block of the inputs at `row` and the rows that
   // follow it, for kCount vectors of outputs from the one `first`.
   template <int kRows, int kCount>
-  static inline void AddRows(const std::byte* block, int first,
-                             const std::byte* row, int64_t stride,
-                             int64_t scales, float* sums) {
+  [[gnu::always_inline]] static inline void AddRows(
+      const std::byte* block, int first, const std::byte* row, int64_t stride,
+      int64_t scales, float* sums) {
     const std::byte* x[kRows];
     UNROLL for (int r = 0; r < kRows; ++r) {
       x[r] = row + r * stride;
