@@ -3,9 +3,10 @@
 // One core of a 2-core EPYC (Zen 3) virtual machine: peaks f32 98 Gop/s, int8
 // (a product and an addition of 16 bits) 392.  64 rows of 576 inputs: F32 93,
 // F16 95, BF16 81 (two rows, as the mask leaves no register for a third), Q8_0
-// 113 (its sums do not fit in 16 bits: four instructions where Q4_0 has two),
-// Q4_0 198, Q4_1 187 (unpacking and scales take as long as the products).  One
-// row from the caches: 43 (Q4_0) to 51 GB/s (Q8_0), F32 74.
+// 118 (its sums do not fit in 16 bits: four instructions where Q4_0 has two),
+// Q4_0 195, Q4_1 177 (unpacking and scales take as long as the products); at
+// times when other work slows the machine, 95, 150 and 140.  One row from the
+// caches: 43 (Q4_0) to 51 GB/s (Q8_0), F32 74.
 #if defined(__x86_64__)
 
 #include <immintrin.h>
@@ -143,14 +144,15 @@ struct Simd {
 
 #include "kernels/cpu/tile_kernels-inl.h"
 
-// Int8Product for several rows: all of them take a block of weights before the
-// next is looked at, from the first-level cache.  The sums wait in memory, so
-// that the registers hold what a block needs and nothing is spilled: with sums
-// in registers, 16 rows of Q8_0 take 1.1 times, of Q4_0 1.05 to 1.3 times as
-// long (the more, the more the core's other thread has to do).
+// Int8Product for several rows: all of them take a block of weights, from the
+// first-level cache, before the next is looked at.  Their sums wait in memory:
+// in registers, they left too few for what a block needs.  (16 rows of 576
+// inputs in turn with sums in registers, on a quiet machine and on a busy one:
+// Q8_0 1.09 and 1.15 times as fast, Q4_0 1.05 and 1.2 to 1.4, Q4_1 1.01 and
+// 1.1.  One row and two lose a tenth and a twentieth.)
 template <DType kType>
 struct Int8Blocks {
-  static constexpr int kMinRows = 4;
+  static constexpr int kMinRows = 3;
   static constexpr bool kQ8 = kType == DType::kQ8_0;
   static constexpr bool kHasMin = kType == DType::kQ4_1;
   static constexpr int kHalvesBytes = kTile * (kHasMin ? 4 : 2);
@@ -167,8 +169,9 @@ struct Int8Blocks {
       const std::byte* x = args.rows.data + k;
       float* sums = args.sums;
       int rows = args.num_rows;
-      // Four rows share |q| and q of two vectors.  Nibbles take less to unpack
-      // than the loads of four rows' activations.
+      // Four rows share |q| and q of two vectors, a twentieth faster than two
+      // and four.  With nibbles it is slower: a row has two words to load where
+      // it has one here.
       if constexpr (kQ8) {
         for (; rows >= 4; rows -= 4) {
           for (int first = 0; first < kVectors; first += 2) {
