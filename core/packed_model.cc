@@ -62,7 +62,10 @@ class Adder {
 
   absl::Status Add(absl::string_view name, WeightView view,
                    const LowRankUpdate& update = {}) {
-    if (update.is_present()) view.type = update.merged_type;
+    if (update.is_present()) {
+      view.type = update.merged_type;
+      view.data = nullptr;  // is of the other type
+    }
     return Add(name, view, backend_.PackedBytes(view));
   }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kernels/cpu/tile_format.h"
@@ -28,7 +29,8 @@
 namespace strata::cpu {
 
 inline constexpr int kIn12TableBytes = 64;
-inline constexpr int kIn12LowerBytes = 2 * kTile;
+inline constexpr int kIn12StepWeights = 2 * kTile;
+inline constexpr int kIn12LowerBytes = kIn12StepWeights;
 inline constexpr int kIn12StepBytes = 3 * kTile;
 
 // Where a step has the i-th byte of [kTile][2]: of each four runs of 8 bytes
@@ -43,7 +45,8 @@ constexpr int64_t In12TileBytes(int64_t cols) {
   return (bytes + 63) / 64 * 64;
 }
 
-// A weight that its tile has as zero.
+// A weight that its tile has as zero.  (So an infinite activation makes NaN of
+// it, where the weight itself would have given infinity.)
 struct LeftOut {
   int32_t input;
   int32_t output;  // of the tile
@@ -51,9 +54,11 @@ struct LeftOut {
 };
 
 // Writes a tile of BF16 [ceil(cols / 2)][kTile][2] in 12 bits; returns what it
-// leaves out, by rising input and output.
-std::vector<LeftOut> PackIn12(const std::byte* bf16_tile, int64_t cols,
-                              std::byte* tile);
+// leaves out, by rising input and output, or nothing if that is more than
+// `max_left_out`.
+std::optional<std::vector<LeftOut>> PackIn12(const std::byte* bf16_tile,
+                                             int64_t cols, int64_t max_left_out,
+                                             std::byte* tile);
 
 // How many weights PackIn12 would leave out.
 int64_t CountLeftOut(const std::byte* bf16_tile, int64_t cols);

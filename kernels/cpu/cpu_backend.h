@@ -44,6 +44,7 @@ class CpuBackend final : public Backend {
   std::string kv_format() const override;
 
   absl::StatusOr<int64_t> FreeBytes() const override;
+  // Looks at view.data where it is there, see cpu::PackedBytes.
   absl::StatusOr<int64_t> PackedBytes(const WeightView& view) const override;
   absl::StatusOr<int64_t> TableBytes(const WeightView& table) const override {
     return table.NumBytes();  // is read where it lies in the file

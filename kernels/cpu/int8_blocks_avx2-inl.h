@@ -125,7 +125,7 @@ struct Int8Blocks {
   // that AddPairs adds.  They still fit: one is the sum of (u - 4) * s over its
   // inputs and of -4 * s over the other's, at most 16 * (11 + 4) * 127.
   static inline I StartU4(const std::byte* row_block) {
-    int16_t minus_sum;
+    int16_t minus_sum;  // the lower half, which the sum of 32 int8 fits in
     std::memcpy(&minus_sum, row_block + offsetof(RowBlock, minus_sum), 2);
     return _mm256_slli_epi16(_mm256_set1_epi16(minus_sum), 2);
   }

@@ -171,13 +171,14 @@ void Matmul::SumTile(const PackedMatrix& w, AlignedBuffer* buffers,
                      int64_t tile, Share rows, Scratch& scratch,
                      float* sums) const {
   const int64_t num_rows = rows.end - rows.begin;
-  const TileProduct* product = &this->product(w.format());
+  const TileProduct* product = &this->product(w.format(tile));
   TileArgs args = {.tile = w.tile(tile),
                    .rows = Rows(buffers, product->row_type, w.cols()),
                    .num_rows = static_cast<int>(num_rows),
                    .sums = sums};
   args.rows.data = args.rows.row(rows.begin);
-  if (w.format() == TileFormat::kBF16In12 && num_rows >= kernels_.expand_rows) {
+  if (w.format(tile) == TileFormat::kBF16In12 &&
+      num_rows >= kernels_.expand_rows) {
     kernels_.expand_in_12(args.tile, w.cols(), scratch.expanded.data());
     args.tile = scratch.expanded.data();
     product = &this->product(kernels_.expanded);

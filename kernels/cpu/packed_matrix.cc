@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 
@@ -73,23 +75,29 @@ void FillTile(const WeightView& view, int64_t t, std::byte* tile) {
   }
 }
 
+// One of so many weights may be left out of a matrix, or a tile, in 12 bits.
+constexpr int64_t kWeightsPerLeftOut = 512, kTileWeightsPerLeftOut = 64;
+
 // Whether 12 bits suit the weights, by some of the tiles.
 bool FitsIn12(const WeightView& view) {
-  constexpr int64_t kTiles = 4, kWeightsPerLeftOut = 512;
+  constexpr int64_t kTiles = 4;
   const int64_t num_tiles = (view.rows + kTile - 1) / kTile;
   const int64_t num_samples = std::min(kTiles, num_tiles);
-  int64_t left_out = 0;
+  int64_t left_out = 0, num_weights = 0;
   for (int64_t i = 0; i < num_samples; ++i) {
     std::vector<std::byte> tile(TileBytes(TileFormat::kBF16, view.cols));
-    FillTile(view, i * num_tiles / num_samples, tile.data());
+    const int64_t t = i * num_tiles / num_samples;
+    FillTile(view, t, tile.data());
     left_out += CountLeftOut(tile.data(), view.cols);
+    num_weights += std::min<int64_t>(kTile, view.rows - t * kTile) * view.cols;
   }
-  return left_out * kWeightsPerLeftOut <= num_samples * view.cols * kTile;
+  return left_out * kWeightsPerLeftOut <= num_weights;
 }
 
 TileFormat FormatOf(const WeightView& view) {
-  return view.type == DType::kBF16 && FitsIn12(view) ? TileFormat::kBF16In12
-                                                     : PlainFormat(view.type);
+  if (view.type != DType::kBF16) return PlainFormat(view.type);
+  return view.data == nullptr || FitsIn12(view) ? TileFormat::kBF16In12
+                                                : TileFormat::kBF16;
 }
 
 }  // namespace
@@ -103,9 +111,7 @@ int64_t TileBytes(TileFormat format, int64_t cols) {
 
 int64_t PackedBytes(const WeightView& view) {
   const int64_t num_tiles = (view.rows + kTile - 1) / kTile;
-  const TileFormat format = view.type == DType::kBF16 ? TileFormat::kBF16In12
-                                                      : PlainFormat(view.type);
-  return num_tiles * TileBytes(format, view.cols);
+  return num_tiles * TileBytes(FormatOf(view), view.cols);
 }
 
 PackedMatrix::PackedMatrix(const WeightView& view, WeightArena& arena)
@@ -115,7 +121,7 @@ PackedMatrix::PackedMatrix(const WeightView& view, WeightArena& arena)
       tile_bytes_(TileBytes(format_, view.cols)),
       data_(arena.Allocate(num_tiles() * tile_bytes_)) {
   STRATA_CHECK(cols_ % BlockElements(view.type) == 0);
-  if (format_ == TileFormat::kBF16In12) left_out_.resize(num_tiles());
+  if (format_ == TileFormat::kBF16In12) in_12_.resize(num_tiles());
 }
 
 void PackedMatrix::Fill(const WeightView& view, const Worker& worker) {
@@ -127,12 +133,18 @@ void PackedMatrix::Fill(const WeightView& view, const Worker& worker) {
     return;
   }
   const int64_t bf16_bytes = TileBytes(TileFormat::kBF16, cols_);
-  std::vector<std::byte> bf16_tile;
+  const int64_t max_left_out = kTile * cols_ / kTileWeightsPerLeftOut;
+  AlignedBuffer bf16_tile(bf16_bytes);
   for (int64_t t = tiles.begin; t < tiles.end; ++t) {
-    bf16_tile.assign(bf16_bytes, std::byte{0});
+    std::memset(bf16_tile.data(), 0, bf16_bytes);
     FillTile(view, t, bf16_tile.data());
-    left_out_[t] =
-        PackIn12(bf16_tile.data(), cols_, data_.get() + t * tile_bytes_);
+    auto left_out = PackIn12(bf16_tile.data(), cols_, max_left_out,
+                             data_.get() + t * tile_bytes_);
+    if (left_out.has_value()) {
+      in_12_[t].left_out = *std::move(left_out);
+    } else {
+      in_12_[t].wide = std::exchange(bf16_tile, AlignedBuffer(bf16_bytes));
+    }
   }
 }
 

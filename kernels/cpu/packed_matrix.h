@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/cpu/aligned_buffer.h"
 #include "kernels/cpu/bf16_in_12.h"
 #include "kernels/cpu/tile_format.h"
 #include "kernels/cpu/weight_arena.h"
@@ -19,8 +20,8 @@ namespace strata::cpu {
 // Bytes that a tile of `format` takes for all of `cols` inputs.
 int64_t TileBytes(TileFormat format, int64_t cols);
 
-// Bytes of a PackedMatrix of such a view; with BF16 12 bits a weight, which is
-// too little for a matrix that does not suit them.
+// Bytes of a PackedMatrix of such a view.  BF16 counts as 12 bits a weight
+// where view.data is null; else it is looked at as the constructor does.
 int64_t PackedBytes(const WeightView& view);
 
 // Weights in tiles of kTile outputs, the bits of an element as in the file.
@@ -31,8 +32,9 @@ int64_t PackedBytes(const WeightView& view);
 //   F32, F16  [cols][o]
 //   BF16      [cols / 2][o][2]; an odd last column is paired with zero.
 //             In memory in 12 bits (bf16_in_12.h): what a row of activations
-//             reads is a quarter less.  In 16 where of a sample of the matrix
-//             more than one weight in 512 would be left out.
+//             reads is a quarter less.  In 16 where a sample says that of more
+//             than 512 weights one would be left out, and beside the others
+//             such a tile as has more than one of 64.
 //   Q8_0      blocks of {f16 d[o]; uint8 u[8][o][4]}, u = q + 128:
 //             input 4 i + j at [i][o][j]
 //   Q4_0      blocks of {f16 d[o]; uint8 u[4][o][4]}:
@@ -43,6 +45,7 @@ int64_t PackedBytes(const WeightView& view);
 class PackedMatrix final : public Matrix {
  public:
   // The memory for `view`, zeroed; Fill packs it.
+  // REQUIRES: view.data is there, of BF16.
   PackedMatrix(const WeightView& view, WeightArena& arena);
 
   // Packs this worker's tiles of the view given to the constructor.
@@ -51,25 +54,38 @@ class PackedMatrix final : public Matrix {
   int64_t rows() const override { return rows_; }
   int64_t cols() const override { return cols_; }
   int64_t num_bytes() const override { return num_tiles() * tile_bytes_; }
-  TileFormat format() const { return format_; }
+  TileFormat format() const { return format_; }  // of its tiles, most of them
 
   int64_t num_tiles() const { return (rows_ + kTile - 1) / kTile; }
+  TileFormat format(int64_t i) const {
+    return IsWide(i) ? TileFormat::kBF16 : format_;
+  }
   const std::byte* tile(int64_t i) const {
-    return data_.get() + i * tile_bytes_;
+    return IsWide(i) ? in_12_[i].wide.data() : data_.get() + i * tile_bytes_;
   }
   // Weights that tile `i` has as zero.
   std::span<const LeftOut> left_out(int64_t i) const {
     if (format_ != TileFormat::kBF16In12) return {};
-    return left_out_[i];
+    return in_12_[i].left_out;
   }
 
  private:
+  // Beside a tile in 12 bits.
+  struct In12 {
+    std::vector<LeftOut> left_out;
+    AlignedBuffer wide;  // the tile in 16 bits instead, or empty
+  };
+
+  bool IsWide(int64_t i) const {
+    return format_ == TileFormat::kBF16In12 && in_12_[i].wide.size() > 0;
+  }
+
   TileFormat format_;
   int64_t rows_;
   int64_t cols_;
   int64_t tile_bytes_;
   std::shared_ptr<std::byte> data_;
-  std::vector<std::vector<LeftOut>> left_out_;  // by tile, of kBF16In12
+  std::vector<In12> in_12_;  // by tile, of kBF16In12
 };
 
 }  // namespace strata::cpu

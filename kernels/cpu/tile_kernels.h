@@ -17,7 +17,7 @@ namespace strata::cpu {
 
 // sums[r][o] = sum over inputs k of weight[o][k] * row[r][k].
 struct TileArgs {
-  const std::byte* tile;  // of a PackedMatrix
+  const std::byte* tile;  // of a PackedMatrix, or what expand_in_12 made
   PackedRows rows;        // the first is row 0
   int num_rows;
   float* sums;  // [num_rows, kTile], at a cache line

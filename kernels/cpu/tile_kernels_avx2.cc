@@ -129,7 +129,7 @@ struct Simd {
     }
     const I sums = Add(Add(qs[0], qs[1]), Add(qs[2], qs[3]));
     _mm256_store_si256(reinterpret_cast<I*>(lanes), sums);
-    int32_t sum = 0;
+    uint32_t sum = 0;  // overflows where a number is not finite
     for (int32_t v : lanes) sum += v;
     // Packing works within halves, which leaves groups of 4 in the order 0 2 4
     // 6 1 3 5 7.
@@ -138,7 +138,7 @@ struct Simd {
     const I order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     _mm256_storeu_si256(reinterpret_cast<I*>(q),
                         _mm256_permutevar8x32_epi32(packed, order));
-    return RowBlockOf(scale, sum);
+    return RowBlockOf(scale, static_cast<int32_t>(sum));
   }
 };
 
