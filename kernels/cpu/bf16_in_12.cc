@@ -74,21 +74,22 @@ std::optional<std::vector<LeftOut>> PackIn12(const std::byte* bf16_tile,
   left_out.reserve(upper.num_left_out());
   std::byte* out = tile + kIn12TableBytes;
   for (int64_t i = 0; i < NumSteps(cols); ++i) {
-    Step step = StepAt(bf16_tile, i);
+    const Step step = StepAt(bf16_tile, i);
     std::array<uint8_t, kIn12StepWeights> codes, lower;
     uint8_t all = 0;
-    for (int j = 0; j < kIn12StepWeights; ++j) all |= upper.code(step[j]);
+    for (int j = 0; j < kIn12StepWeights; ++j) {
+      const uint8_t code = upper.code(step[j]);
+      all |= code;
+      codes[PlaceIn12(j)] = code;
+      lower[PlaceIn12(j)] = static_cast<uint8_t>(step[j]);
+    }
     for (int j = 0; all == kNone && j < kIn12StepWeights; ++j) {
       // By input, then output.
-      const int at = j % kTile * 2 + j / kTile;
-      if (upper.code(step[at]) != kNone) continue;
+      const int at = j % kTile * 2 + j / kTile, place = PlaceIn12(at);
+      if (codes[place] != kNone) continue;
       left_out.push_back({static_cast<int32_t>(2 * i + at % 2), at / 2,
                           ToFloat(static_cast<Bf16>(step[at]))});
-      step[at] = 0;
-    }
-    for (int j = 0; j < kIn12StepWeights; ++j) {
-      codes[PlaceIn12(j)] = upper.code(step[j]);
-      lower[PlaceIn12(j)] = static_cast<uint8_t>(step[j]);
+      codes[place] = lower[place] = 0;
     }
     for (int j = 0; j < kTile; ++j) codes[j] |= codes[j + kTile] << 4;
     std::memcpy(out, lower.data(), kIn12LowerBytes);

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <random>
 #include <string>
 #include <tuple>
@@ -15,6 +14,7 @@
 #include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/rms_norm.h"
 #include "kernels/cpu/thread_team.h"
+#include "tests/kernels/cpu/packed.h"
 #include "tests/kernels/cpu/weights.h"
 
 namespace strata::cpu {
@@ -23,13 +23,6 @@ namespace {
 constexpr double kEpsilon = 0x1p-24;  // of one rounding to f32
 constexpr int kMaxRows = 257;
 constexpr int kMaxOutputs = 257;
-
-std::unique_ptr<PackedMatrix> Packed(const WeightView& view) {
-  WeightArena arena;
-  auto matrix = std::make_unique<PackedMatrix>(view, arena);
-  matrix->Fill(view, Worker{});
-  return matrix;
-}
 
 // How far the sizes of BF16 weights are apart, which decides how a
 // PackedMatrix has them.

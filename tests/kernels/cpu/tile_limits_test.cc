@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <random>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/tile_kernels.h"
+#include "tests/kernels/cpu/packed.h"
 #include "tests/kernels/cpu/weights.h"
 
 namespace strata::cpu {
@@ -23,13 +23,6 @@ std::vector<Isa> AllIsas() {
     if (isa <= DetectIsa()) isas.push_back(isa);
   }
   return isas;
-}
-
-std::unique_ptr<PackedMatrix> Packed(const WeightView& view) {
-  WeightArena arena;
-  auto matrix = std::make_unique<PackedMatrix>(view, arena);
-  matrix->Fill(view, Worker{});
-  return matrix;
 }
 
 std::vector<float> Product(Isa isa, const PackedMatrix& w,
