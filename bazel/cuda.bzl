@@ -8,13 +8,21 @@ _GENCODE = [
     "-gencode=arch=compute_100,code=compute_100",
 ]
 
+# nvcc names its temporary files by its process id, and those of two sandboxes are
+# often the same: each gets a folder of its own.
+_NVCC = """
+export TMPDIR="$(mktemp -d)"
+trap 'rm -rf "$TMPDIR"' EXIT
+/usr/local/cuda/bin/nvcc "$@"
+"""
+
 def _nvcc_objects_impl(ctx):
     headers = [dep[CcInfo].compilation_context.headers for dep in ctx.attr.deps]
     objects = []
     for src in ctx.files.srcs:
         obj = ctx.actions.declare_file(src.basename + ".o")
-        ctx.actions.run(
-            executable = "/usr/local/cuda/bin/nvcc",
+        ctx.actions.run_shell(
+            command = _NVCC,
             arguments = ctx.attr.copts + ["-I.", "-c", src.path, "-o", obj.path],
             inputs = depset([src], transitive = headers),
             outputs = [obj],
