@@ -36,7 +36,7 @@ class GoldenTest : public testing::TestWithParam<GoldenCase> {
 TEST_P(GoldenTest, ScoresAreThoseOfPyTorch) {
   for (int budget : {512, 7}) {
     const TinyEngine tiny = MakeEngine(budget);
-    for (const auto& [spec, plan] : golden.json["plans"].items()) {
+    for (const auto& [spec, plan] : golden.plans()) {
       SCOPED_TRACE(spec);
       Request request(tiny.Strategy(spec));
       request.kind = Request::Kind::kScore;
@@ -72,16 +72,16 @@ TEST_P(GoldenTest, GreedyTokensAreThoseOfPyTorch) {
   int compared = 0;
   for (int budget : {512, 5}) {
     const TinyEngine tiny = MakeEngine(budget);
-    for (const auto& [spec, plan] : golden.json["plans"].items()) {
-      if (plan["min_margin"].get<double>() < 1e-3) continue;
+    for (const auto& [spec, plan] : golden.plans()) {
+      if (!plan.IsClear()) continue;
       ++compared;
       SCOPED_TRACE(spec);
-      const auto want = plan["greedy"].get<std::vector<int32_t>>();
+      const std::vector<int32_t>& want = plan.greedy;
       const auto got = tiny.Run(tiny.Greedy(golden.prompt(), spec,
                                             static_cast<int>(want.size())))
                            ->Get(0);
       EXPECT_EQ(got.tokens, want);
-      const int leaders = plan["num_leaders"];
+      const int leaders = plan.num_leaders;
       const int positions = golden.prompt().size() + want.size() - 1;
       EXPECT_EQ(got.end->usage.kv_bytes,
                 leaders * ((positions + 3) / 4) * tiny.page_bytes);
@@ -92,8 +92,8 @@ TEST_P(GoldenTest, GreedyTokensAreThoseOfPyTorch) {
 
 void ExpectDemoted(const Golden& golden, int which,
                    const CollectingSink::Sequence& got) {
-  const nlohmann::json& demotion = golden.json["demotions"][which];
-  EXPECT_EQ(got.tokens, demotion["tokens"].get<std::vector<int32_t>>());
+  const Golden::Demotion& demotion = golden.demotions()[which];
+  EXPECT_EQ(got.tokens, demotion.tokens);
   ASSERT_EQ(got.logprobs.size(), got.tokens.size());
   for (size_t i = 1; i < got.tokens.size(); ++i) {
     // Row i of the golden logits is what follows token i.
@@ -108,11 +108,10 @@ void ExpectDemoted(const Golden& golden, int which,
 TEST_P(GoldenTest, DemotionsAreThoseOfPyTorch) {
   const TinyEngine tiny = MakeEngine();
   int which = 0;
-  for (const nlohmann::json& demotion : golden.json["demotions"]) {
-    const std::string from = demotion["from"], to = demotion["to"];
+  for (const Golden::Demotion& demotion : golden.demotions()) {
+    const auto& [from, to, after, tokens] = demotion;
     SCOPED_TRACE(from + " -> " + to);
-    const int after = demotion["prompt_and_first_tokens_under_from"];
-    const int steps = demotion["tokens"].size();
+    const int steps = tokens.size();
     Request planned = tiny.Greedy(golden.prompt(), from, steps);
     planned.num_top_logprobs = 0;
     Request switched = planned;

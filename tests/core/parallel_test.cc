@@ -123,10 +123,10 @@ TEST(ParallelTest, MixedBatchesGoTheWayOfPyTorch) {
     std::vector<std::string> specs;
     std::vector<std::vector<int32_t>> wants;
     std::vector<std::shared_ptr<CollectingSink>> sinks;
-    for (const auto& [spec, plan] : golden.json["plans"].items()) {
-      if (plan["min_margin"].get<double>() < 1e-3) continue;
+    for (const auto& [spec, plan] : golden.plans()) {
+      if (!plan.IsClear()) continue;
       specs.push_back(spec);
-      wants.push_back(plan["greedy"].get<std::vector<int32_t>>());
+      wants.push_back(plan.greedy);
       sinks.push_back(std::make_shared<CollectingSink>());
       tiny.engine->Submit(
           tiny.Greedy(golden.prompt(), spec, wants.back().size()),

@@ -1,12 +1,8 @@
 #ifndef TESTS_TESTING_GOLDEN_H_
 #define TESTS_TESTING_GOLDEN_H_
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstring>
-#include <fstream>
-#include <nlohmann/json.hpp>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,41 +13,49 @@ inline constexpr const char* kGoldenModels[] = {
 
 // The right answers for one model of tests/golden, computed by PyTorch in f32:
 // golden.json and golden.safetensors.
-struct Golden {
-  explicit Golden(const std::string& model) {
-    const std::string folder = "tests/golden/" + model + "/";
-    std::ifstream(folder + "golden.json") >> json;
-    std::ifstream file(folder + "golden.safetensors", std::ios::binary);
-    std::string bytes((std::istreambuf_iterator<char>(file)), {});
-    uint64_t header_bytes = 0;
-    std::memcpy(&header_bytes, bytes.data(), sizeof(header_bytes));
-    header = nlohmann::json::parse(bytes.substr(8, header_bytes));
-    data = bytes.substr(8 + header_bytes);
-  }
+class Golden {
+ public:
+  struct Plan {
+    int num_leaders = 0;
+    int num_layers = 0;
+    std::vector<int32_t> greedy;  // what follows the prompt
+    double min_margin = 0;  // of the best logit before the next, on the way
+    // Whether sums of f32 in another order give the same tokens for sure.
+    bool IsClear() const { return min_margin >= 1e-3; }
+  };
+  // The prompt and `position` tokens under one strategy, the rest under
+  // another.
+  struct Demotion {
+    std::string from, to;
+    int position = 0;
+    std::vector<int32_t> tokens;
+  };
 
-  std::vector<int32_t> prompt() const {
-    return json["prompt"].get<std::vector<int32_t>>();
-  }
+  // REQUIRES: both files are there.
+  explicit Golden(const std::string& model);
 
-  // Log-softmax of the logits that `name` has for `row`; of all the vocabulary.
-  std::vector<double> Logprobs(const std::string& name, int row) const {
-    const nlohmann::json& tensor = header.at(name);
-    const int64_t vocab = tensor["shape"][1];
-    std::vector<float> logits(vocab);
-    const size_t begin =
-        tensor["data_offsets"][0].get<size_t>() + row * vocab * sizeof(float);
-    std::memcpy(logits.data(), data.data() + begin, vocab * sizeof(float));
-    double top = logits[0], sum = 0;
-    for (float v : logits) top = std::max<double>(top, v);
-    for (float v : logits) sum += std::exp(v - top);
-    std::vector<double> logprobs;
-    for (float v : logits) logprobs.push_back(v - top - std::log(sum));
-    return logprobs;
-  }
+  const std::string& directory() const { return directory_; }
+  const std::vector<int32_t>& prompt() const { return prompt_; }
+  // By the strategy's spec; an adapter's hold nothing but the spec.
+  const std::map<std::string, Plan>& plans() const { return plans_; }
+  const std::vector<Demotion>& demotions() const { return demotions_; }
 
-  nlohmann::json json;
-  nlohmann::json header;
-  std::string data;
+  // Log-softmax of row `row` of the logits "logits/SPEC" or "demote/NUMBER":
+  // of all the vocabulary.
+  std::vector<double> Logprobs(const std::string& name, int row) const;
+
+ private:
+  struct Logits {
+    size_t begin;  // in data_
+    int64_t vocab;
+  };
+
+  const std::string directory_;
+  std::vector<int32_t> prompt_;
+  std::map<std::string, Plan> plans_;
+  std::vector<Demotion> demotions_;
+  std::map<std::string, Logits> logits_;
+  std::string data_;
 };
 
 }  // namespace strata

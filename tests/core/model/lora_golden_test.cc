@@ -52,7 +52,7 @@ TEST_P(LoraGoldenTest, ScoresAreThoseOfPyTorch) {
   const Golden golden("adapters/" + model);
   const TinyEngine plain({.model = model});
   const TinyEngine adapted({.model = model, .adapter = AdapterOf(model)});
-  for (const auto& [spec, plan] : golden.json["plans"].items()) {
+  for (const auto& [spec, plan] : golden.plans()) {
     SCOPED_TRACE(spec);
     EXPECT_LE(WorstScore(golden, adapted, spec), 1.0);
     EXPECT_GT(WorstScore(golden, plain, spec), 100.0);
@@ -68,7 +68,7 @@ TEST_P(LoraGoldenTest, GgufScoresAreThoseOfPyTorch) {
   ASSERT_TRUE(
       WriteGguf("tests/golden/" + model, {.type = DType::kF32}, path).ok());
   const TinyEngine adapted({.model = path, .adapter = AdapterOf(model)});
-  for (const auto& [spec, plan] : golden.json["plans"].items()) {
+  for (const auto& [spec, plan] : golden.plans()) {
     SCOPED_TRACE(spec);
     EXPECT_LE(WorstScore(golden, adapted, spec), 1.0);
   }

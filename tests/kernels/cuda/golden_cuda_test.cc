@@ -81,7 +81,7 @@ TEST_P(GoldenCudaTest, ScoresAreThoseOfPyTorch) {
   const TinyEngine cuda = MakeCuda();
   const TinyEngine cpu({.model = GetParam(), .exact_f32 = false});
   double cuda_sum = 0, cpu_sum = 0;
-  for (const auto& [spec, plan] : golden.json["plans"].items()) {
+  for (const auto& [spec, plan] : golden.plans()) {
     SCOPED_TRACE(spec);
     const double difference = MeanDifference(cuda, golden, spec);
     EXPECT_LE(difference, 0.5);
@@ -148,10 +148,10 @@ TEST_P(GoldenCudaTest, OneGraphServesEveryMix) {
   std::vector<std::string> specs;
   std::vector<std::vector<int32_t>> wants;
   std::vector<std::shared_ptr<CollectingSink>> sinks;
-  for (const auto& [spec, plan] : golden.json["plans"].items()) {
-    if (plan["min_margin"].get<double>() < kMargin) continue;
+  for (const auto& [spec, plan] : golden.plans()) {
+    if (plan.min_margin < kMargin) continue;
     specs.push_back(spec);
-    wants.push_back(plan["greedy"].get<std::vector<int32_t>>());
+    wants.push_back(plan.greedy);
     sinks.push_back(std::make_shared<CollectingSink>());
     tiny.engine->Submit(tiny.Greedy(golden.prompt(), spec, wants.back().size()),
                         sinks.back());
@@ -170,9 +170,9 @@ TEST_P(GoldenCudaTest, StopsEndARequestOneStepAhead) {
   const TinyEngine tiny = MakeCuda({.max_sequences = 2});
   std::vector<std::vector<int32_t>> wants;
   std::vector<std::shared_ptr<CollectingSink>> sinks;
-  for (const auto& [spec, plan] : golden.json["plans"].items()) {
-    if (plan["min_margin"].get<double>() < kMargin) continue;
-    auto want = plan["greedy"].get<std::vector<int32_t>>();
+  for (const auto& [spec, plan] : golden.plans()) {
+    if (plan.min_margin < kMargin) continue;
+    auto want = plan.greedy;
     Request request = tiny.Greedy(golden.prompt(), spec, want.size());
     request.stopping.stop_tokens = {want[want.size() / 2]};
     want.erase(std::ranges::find(want, want[want.size() / 2]) + 1, want.end());
@@ -200,11 +200,9 @@ struct Demotions {
 Demotions Demote(const TinyEngine& tiny, const Golden& golden, double margin) {
   int which = 0;
   Demotions result;
-  for (const nlohmann::json& demotion : golden.json["demotions"]) {
-    const std::string from = demotion["from"], to = demotion["to"];
+  for (const Golden::Demotion& demotion : golden.demotions()) {
+    const auto& [from, to, after, tokens] = demotion;
     SCOPED_TRACE(from + " -> " + to);
-    const auto tokens = demotion["tokens"].get<std::vector<int32_t>>();
-    const int after = demotion["prompt_and_first_tokens_under_from"];
     Request request = tiny.Greedy(golden.prompt(), from, tokens.size());
     request.num_top_logprobs = 0;
     request.switches.push_back({after, tiny.Strategy(to), 0});
@@ -284,9 +282,9 @@ class FakeLibrary final : public cuda::GemmLibrary {
 TEST_P(GoldenCudaTest, ALibraryMultipliesPrompts) {
   const Golden golden(GetParam());
   const auto want = ScorePrompt(MakeCuda(), golden, "every=2");
-  const nlohmann::json& plan = golden.json["plans"]["every=2"];
-  const int layers = static_cast<int>(plan["source"].size());
-  const int leaders = plan["num_leaders"];
+  const Golden::Plan& plan = golden.plans().at("every=2");
+  const int layers = plan.num_layers;
+  const int leaders = plan.num_leaders;
   for (const bool takes : {true, false}) {
     SCOPED_TRACE(takes);
     FakeLibrary::Calls calls;

@@ -119,10 +119,10 @@ TEST_P(ParallelCudaTest, GraphsServeEveryMix) {
   std::vector<std::vector<int32_t>> wants;
   std::vector<bool> is_sure;
   std::vector<std::shared_ptr<CollectingSink>> sinks;
-  for (const auto& [spec, plan] : golden.json["plans"].items()) {
-    wants.push_back(plan["greedy"].get<std::vector<int32_t>>());
+  for (const auto& [spec, plan] : golden.plans()) {
+    wants.push_back(plan.greedy);
     wants.back().resize(12);
-    is_sure.push_back(plan["min_margin"].get<double>() >= kMargin);
+    is_sure.push_back(plan.min_margin >= kMargin);
     sinks.push_back(std::make_shared<CollectingSink>());
     tiny.engine->Submit(tiny.Greedy(golden.prompt(), spec, wants.back().size()),
                         sinks.back());
@@ -145,8 +145,7 @@ TEST_P(ParallelCudaTest, GraphsServeEveryMix) {
 // first step of one row, which the engine runs when it is made.
 TEST_P(ParallelCudaTest, NoRankWaitsForOneThatHasFailed) {
   const Golden golden(GetParam().model);
-  const int of_a_step =
-      2 * static_cast<int>(golden.json["plans"]["full"]["source"].size()) + 1;
+  const int of_a_step = 2 * golden.plans().at("full").num_layers + 1;
   for (const int num_sums : {of_a_step, of_a_step + 3, 2 * of_a_step - 1}) {
     SCOPED_TRACE(num_sums);
     if (collectives_[0] == nullptr) {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "tests/server/e2e/certificates.h"
 #include "tests/server/e2e/client.h"
 #include "tests/server/e2e/local_addresses.h"

@@ -25,7 +25,7 @@ constexpr char kAdapter[] = "tests/golden/adapters/llama-tied";
 
 void ExpectGoldenScores(Client* client) {
   const Golden golden("adapters/llama-tied");
-  for (const auto& [spec, plan] : golden.json["plans"].items()) {
+  for (const auto& [spec, plan] : golden.plans()) {
     v1::ScoreRequest request;
     for (const int32_t id : golden.prompt()) {
       request.mutable_tokens()->add_ids(id);

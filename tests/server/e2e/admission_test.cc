@@ -7,6 +7,7 @@
 
 #include "tests/server/e2e/client.h"
 #include "tests/server/e2e/server_process.h"
+#include "tests/testing/golden.h"
 
 namespace strata {
 namespace {
@@ -21,14 +22,14 @@ class AdmissionTest : public testing::Test {
   void Start(const std::string& admission, const std::string& kv_memory) {
     client_.reset();
     server_ = std::make_unique<ServerProcess>(std::vector<std::string>{
-        "--model=" + golden_.directory, "--precision=f32",
+        "--model=" + golden_.directory(), "--precision=f32",
         "--admission=" + admission, "--kv_memory=" + kv_memory});
     ASSERT_TRUE(server_->WaitUntilListening()) << server_->Log();
     client_ = std::make_unique<Client>(server_->grpc_address());
   }
   // Samples of the golden prompt; 29 + 70 - 1 positions each: 7 columns.
   Generated Sample() {
-    v1::GenerateRequest request = GreedyRequest(golden_.prompt, "full", 70);
+    v1::GenerateRequest request = GreedyRequest(golden_.prompt(), "full", 70);
     request.mutable_sampling()->set_temperature(1);
     request.mutable_sampling()->set_seed(3);
     request.set_num_sequences(kSamples);
@@ -49,7 +50,7 @@ class AdmissionTest : public testing::Test {
               load.kv_pool_bytes());
   }
 
-  GoldenAnswers golden_;
+  Golden golden_;
   std::unique_ptr<ServerProcess> server_;
   std::unique_ptr<Client> client_;
 };
@@ -87,7 +88,7 @@ TEST_F(AdmissionTest, ReserveNeverPreempts) {
 
 TEST_F(AdmissionTest, WhatFitsOnlyAtItsFloorStartsThere) {
   Start("reserve", "128KiB");  // 4 columns of `full`
-  v1::GenerateRequest request = GreedyRequest(golden_.prompt, "full", 70);
+  v1::GenerateRequest request = GreedyRequest(golden_.prompt(), "full", 70);
   EXPECT_EQ(client_->Generate(request).status.error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
   request.mutable_strategy()->set_floor("every=4");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "absl/time/time.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "proto/health.grpc.pb.h"
 #include "server/faces.h"

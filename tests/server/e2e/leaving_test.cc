@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/time/clock.h"
 #include "proto/health.grpc.pb.h"
 #include "tests/server/e2e/client.h"
 #include "tests/server/e2e/server_process.h"

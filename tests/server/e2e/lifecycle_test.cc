@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "proto/health.grpc.pb.h"
 #include "tests/server/e2e/client.h"
 #include "tests/server/e2e/server_process.h"

@@ -35,7 +35,7 @@ TEST(ParallelServerTest, ScoresAreThoseOfPyTorch) {
     EXPECT_THAT(server.Log(), HasSubstr(absl::StrCat(c.num_ranks, " ranks")));
     Client client(server.grpc_address());
     const Golden golden(c.model);
-    for (const auto& [spec, plan] : golden.json["plans"].items()) {
+    for (const auto& [spec, plan] : golden.plans()) {
       v1::ScoreRequest request;
       for (const int32_t id : golden.prompt()) {
         request.mutable_tokens()->add_ids(id);

@@ -11,6 +11,7 @@
 #include "core/sharing_strategy.h"
 #include "tests/server/e2e/client.h"
 #include "tests/server/e2e/server_process.h"
+#include "tests/testing/golden.h"
 
 namespace strata {
 namespace {
@@ -23,7 +24,7 @@ class PlannedSwitchTest : public testing::TestWithParam<const char*> {
  protected:
   PlannedSwitchTest()
       : golden_(GetParam()),
-        server_({"--model=" + golden_.directory, "--precision=f32",
+        server_({"--model=" + golden_.directory(), "--precision=f32",
                  "--page_tokens=8", "--kv_memory=4MiB"}) {}
   void SetUp() override {
     ASSERT_TRUE(server_.WaitUntilListening()) << server_.Log();
@@ -37,7 +38,7 @@ class PlannedSwitchTest : public testing::TestWithParam<const char*> {
   v1::GenerateRequest Request(
       const std::string& from,
       const std::vector<std::pair<uint32_t, std::string>>& switches) const {
-    v1::GenerateRequest request = GreedyRequest(golden_.prompt, from, 12);
+    v1::GenerateRequest request = GreedyRequest(golden_.prompt(), from, 12);
     for (const auto& [after_generated, spec] : switches) {
       v1::PlannedSwitch* planned = request.mutable_strategy()->add_switches();
       planned->set_after_generated(after_generated);
@@ -48,12 +49,12 @@ class PlannedSwitchTest : public testing::TestWithParam<const char*> {
   // What leaving `dropped` leaders gives back after `generated` tokens: as the
   // switch is planned, no pages were promised to them for what comes later.
   uint64_t FreedBytes(int dropped, uint64_t generated) const {
-    const uint64_t positions = golden_.prompt.size() + generated;
+    const uint64_t positions = golden_.prompt().size() + generated;
     return dropped * ((positions + kPageTokens - 1) / kPageTokens) *
            model_.page_bytes();
   }
 
-  GoldenAnswers golden_;
+  Golden golden_;
   ServerProcess server_;
   std::unique_ptr<Client> client_;
   v1::GetModelResponse model_;
@@ -61,10 +62,9 @@ class PlannedSwitchTest : public testing::TestWithParam<const char*> {
 
 TEST_P(PlannedSwitchTest, FollowsTheGoldenTrajectories) {
   double num_switches = 0, freed_bytes = 0;
-  for (const auto& demotion : golden_.json["demotions"]) {
-    const std::string from = demotion["from"], to = demotion["to"];
-    const uint32_t position = demotion["prompt_and_first_tokens_under_from"];
-    const auto want = demotion["tokens"].get<std::vector<int>>();
+  for (const Golden::Demotion& demotion : golden_.demotions()) {
+    const auto& [from, to, first, want] = demotion;
+    const uint32_t position = first;
     ASSERT_EQ(want.size(), 12u);
     const Generated got = client_->Generate(Request(from, {{position, to}}));
     ASSERT_TRUE(got.status.ok()) << to << got.status.error_message();
@@ -112,8 +112,8 @@ TEST_P(PlannedSwitchTest, OneThatIsNeverReachedIsNoSwitch) {
   ASSERT_TRUE(got.status.ok()) << got.status.error_message();
   EXPECT_EQ(got.done.at(0).usage().strategy(), "full");
   EXPECT_EQ(got.done.at(0).usage().switches_size(), 0);
-  if (golden_.IsClear("full")) {
-    EXPECT_EQ(got.tokens.at(0), golden_.Greedy("full"));
+  if (golden_.plans().at("full").IsClear()) {
+    EXPECT_EQ(got.tokens.at(0), golden_.plans().at("full").greedy);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "tests/server/e2e/client.h"
 #include "tests/server/e2e/server_process.h"
+#include "tests/testing/golden.h"
 
 namespace strata {
 namespace {
@@ -17,7 +18,7 @@ class PrefixCacheTest : public testing::Test {
  protected:
   PrefixCacheTest()
       : golden_("llama-tied"),
-        server_({"--model=" + golden_.directory, "--precision=f32",
+        server_({"--model=" + golden_.directory(), "--precision=f32",
                  "--page_tokens=4", "--kv_memory=4MiB"}) {}
   void SetUp() override {
     ASSERT_TRUE(server_.WaitUntilListening()) << server_.Log();
@@ -34,14 +35,15 @@ class PrefixCacheTest : public testing::Test {
   }
 
   v1::GenerateRequest Request(const std::string& strategy) const {
-    return GreedyRequest(golden_.prompt, strategy, 12);
+    return GreedyRequest(golden_.prompt(), strategy, 12);
   }
   // Runs it; every answer is right whatever was reused.
   v1::Usage Run(const v1::GenerateRequest& request) {
     const Generated got = client_->Generate(request);
     EXPECT_TRUE(got.status.ok()) << got.status.error_message();
     if (!got.status.ok()) return {};
-    EXPECT_EQ(got.tokens.at(0), golden_.Greedy(request.strategy().spec()));
+    EXPECT_EQ(got.tokens.at(0),
+              golden_.plans().at(request.strategy().spec()).greedy);
     EXPECT_TRUE(client_->WaitForLoad(0, 0)) << "what is reported is up to date";
     return got.done.at(0).usage();
   }
@@ -49,7 +51,7 @@ class PrefixCacheTest : public testing::Test {
     return Run(request).cached_tokens();
   }
 
-  GoldenAnswers golden_;
+  Golden golden_;
   ServerProcess server_;
   std::unique_ptr<Client> client_;
 };
@@ -74,8 +76,8 @@ TEST_F(PrefixCacheTest, TheSamePromptIsRunOnce) {
 
 TEST_F(PrefixCacheTest, AnAnswerIsAPrefixToo) {
   EXPECT_EQ(CachedTokens(Request("full")), 0u);
-  std::vector<int> longer = golden_.prompt;
-  const std::vector<int> answer = golden_.Greedy("full");
+  std::vector<int> longer = golden_.prompt();
+  const std::vector<int> answer = golden_.plans().at("full").greedy;
   longer.insert(longer.end(), answer.begin(), answer.end());
   const Generated got = client_->Generate(GreedyRequest(longer, "full", 3));
   ASSERT_TRUE(got.status.ok()) << got.status.error_message();
@@ -84,8 +86,8 @@ TEST_F(PrefixCacheTest, AnAnswerIsAPrefixToo) {
 }
 
 TEST_F(PrefixCacheTest, OneTokenIsAlwaysRun) {
-  const std::vector<int> whole_pages(golden_.prompt.begin(),
-                                     golden_.prompt.begin() + 28);
+  const std::vector<int> whole_pages(golden_.prompt().begin(),
+                                     golden_.prompt().begin() + 28);
   const v1::GenerateRequest request = GreedyRequest(whole_pages, "full", 3);
   const Generated first = client_->Generate(request);
   const Generated second = client_->Generate(request);
@@ -135,7 +137,7 @@ TEST_F(PrefixCacheTest, ASwitchLeavesNoWrongPages) {
   EXPECT_EQ(CachedTokens(Request("every=4")), 0u);
   Run(Request("full"));
   // The prompt's pages are those of full, the answer's are not.
-  std::vector<int> longer = golden_.prompt;
+  std::vector<int> longer = golden_.prompt();
   const std::vector<int>& answer = switched.tokens.at(0);
   longer.insert(longer.end(), answer.begin(), answer.end());
   v1::GenerateRequest request = GreedyRequest(longer, "every=4", 5);

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "tests/server/e2e/client.h"
 #include "tests/server/e2e/server_process.h"
 #include "tests/server/e2e/zero_model.h"

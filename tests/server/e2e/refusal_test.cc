@@ -10,6 +10,7 @@
 
 #include "tests/server/e2e/client.h"
 #include "tests/server/e2e/server_process.h"
+#include "tests/testing/golden.h"
 
 namespace strata {
 namespace {
@@ -20,7 +21,7 @@ class RefusalTest : public testing::Test {
  protected:
   RefusalTest()
       : golden_("llama-tied"),
-        server_({"--model=" + golden_.directory, "--precision=f32",
+        server_({"--model=" + golden_.directory(), "--precision=f32",
                  // 64 pages: 128 positions under `full`, 1024 under one leader.
                  "--kv_memory=256KiB", "--max_message_mib=1"}) {}
   void SetUp() override {
@@ -29,10 +30,10 @@ class RefusalTest : public testing::Test {
   }
 
   v1::GenerateRequest Good() const {
-    return GreedyRequest(golden_.prompt, "full", 4);
+    return GreedyRequest(golden_.prompt(), "full", 4);
   }
 
-  GoldenAnswers golden_;
+  Golden golden_;
   ServerProcess server_;
   std::unique_ptr<Client> client_;
 };

@@ -12,6 +12,7 @@
 
 #include "tests/server/e2e/client.h"
 #include "tests/server/e2e/server_process.h"
+#include "tests/testing/golden.h"
 
 namespace strata {
 namespace {
@@ -37,18 +38,17 @@ struct Totals {
 };
 
 // One call: right tokens as far as they go, and a usage that agrees.
-void Call(Client* client, const GoldenAnswers& golden, uint64_t seed,
-          Totals* totals) {
+void Call(Client* client, const Golden& golden, uint64_t seed, Totals* totals) {
   std::mt19937_64 random(seed);
   const std::string spec = kMix[random() % std::size(kMix)].spec;
   const std::vector<int> want =
-      golden.Greedy(spec == "quarter" ? "every=4" : spec);
+      golden.plans().at(spec == "quarter" ? "every=4" : spec).greedy;
   const int max_tokens = 1 + static_cast<int>(random() % 40);
   const bool cancels = random() % 3 == 0;
   const int cancel_after =
       cancels ? 1 + static_cast<int>(random() % max_tokens) : 0;
   const Generated got = client->Generate(
-      GreedyRequest(golden.prompt, spec, max_tokens), cancel_after);
+      GreedyRequest(golden.prompt(), spec, max_tokens), cancel_after);
   const std::vector<int> tokens =
       got.tokens.empty() ? std::vector<int>() : got.tokens.begin()->second;
   const size_t num_known = std::min(tokens.size(), want.size());
@@ -70,9 +70,9 @@ void Call(Client* client, const GoldenAnswers& golden, uint64_t seed,
 }
 
 TEST(StormTest, LeavesNothingBehind) {
-  const GoldenAnswers golden("llama-tied");
+  const Golden golden("llama-tied");
   // 120 pages: three requests under `full`, so that most have to wait.
-  ServerProcess server({"--model=" + golden.directory, "--precision=f32",
+  ServerProcess server({"--model=" + golden.directory(), "--precision=f32",
                         "--strategies=quarter=every=4", "--kv_memory=480KiB",
                         "--max_sequences=8", "--max_batched_tokens=24"});
   ASSERT_TRUE(server.WaitUntilListening()) << server.Log();

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "client/connection.h"
 #include "tests/server/e2e/certificates.h"
 #include "tests/server/e2e/client.h"
