@@ -1,6 +1,7 @@
 #include "kernels/cpu/matmul.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/check.h"
 #include "kernels/bf16.h"
@@ -16,8 +17,17 @@ constexpr int64_t kRowsPerItem = 64;
 
 constexpr RowType kRowTypes[] = {RowType::kF32, RowType::kBF16, RowType::kInt8};
 
-void WriteSums(const float* sums, const float* bias, bool accumulate, int n,
-               float* y) {
+// y = sums + bias, or y += them.
+void WriteSums(const float* __restrict sums, const float* __restrict bias,
+               bool accumulate, int n, float* __restrict y) {
+  if (n == kTile && bias == nullptr) {  // nearly always: by vectors
+    if (!accumulate) {
+      std::memcpy(y, sums, kTile * sizeof(float));
+    } else {
+      for (int o = 0; o < kTile; ++o) y[o] += sums[o];
+    }
+    return;
+  }
   for (int o = 0; o < n; ++o) {
     float v = sums[o];
     if (bias != nullptr) v += bias[o];
