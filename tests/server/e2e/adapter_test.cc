@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/server/e2e/client.h"
+#include "tests/server/e2e/golden_scores.h"
 #include "tests/server/e2e/server_process.h"
 #include "tests/testing/golden.h"
 
@@ -23,29 +23,6 @@ using testing::StartsWith;
 constexpr char kModel[] = "--model=tests/golden/llama-tied";
 constexpr char kAdapter[] = "tests/golden/adapters/llama-tied";
 
-void ExpectGoldenScores(Client* client) {
-  const Golden golden("adapters/llama-tied");
-  for (const auto& [spec, plan] : golden.plans()) {
-    v1::ScoreRequest request;
-    for (const int32_t id : golden.prompt()) {
-      request.mutable_tokens()->add_ids(id);
-    }
-    request.mutable_strategy()->set_spec(spec);
-    v1::ScoreResponse response;
-    grpc::ClientContext context;
-    const grpc::Status status =
-        client->inference().Score(&context, request, &response);
-    ASSERT_TRUE(status.ok()) << status.error_message();
-    ASSERT_EQ(response.logprobs_size(), request.tokens().ids_size() - 1);
-    for (int i = 0; i < response.logprobs_size(); ++i) {
-      const v1::TokenLogprob& got = response.logprobs(i).chosen();
-      const double want = golden.Logprobs("logits/" + spec, i)[got.token_id()];
-      EXPECT_NEAR(got.logprob(), want, 1e-3 * (1 + std::abs(want)))
-          << spec << ", position " << i;
-    }
-  }
-}
-
 TEST(AdapterTest, ScoresAreThoseOfTheAdaptedModel) {
   ServerProcess server(
       {kModel, absl::StrCat("--adapter=", kAdapter), "--precision=f32"});
@@ -54,7 +31,7 @@ TEST(AdapterTest, ScoresAreThoseOfTheAdaptedModel) {
   EXPECT_THAT(server.Log(), HasSubstr("r=7 matrices_merged=57 kept_as=F32"));
   Client client(server.grpc_address());
   EXPECT_EQ(client.GetModel().name(), "llama-tied+llama-tied");
-  ExpectGoldenScores(&client);
+  ExpectGoldenScores(Golden("adapters/llama-tied"), &client);
 }
 
 TEST(AdapterTest, IsAKeyOfTheConfiguration) {
@@ -63,7 +40,7 @@ TEST(AdapterTest, IsAKeyOfTheConfiguration) {
   ServerProcess server({kModel, "--config=" + path});
   ASSERT_TRUE(server.WaitUntilListening()) << server.Log();
   Client client(server.grpc_address());
-  ExpectGoldenScores(&client);
+  ExpectGoldenScores(Golden("adapters/llama-tied"), &client);
 }
 
 TEST(AdapterTest, WhatDoesNotFitEndsTheServerWithOneLine) {
