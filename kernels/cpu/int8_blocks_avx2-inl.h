@@ -18,11 +18,13 @@ struct Int8Blocks {
 
   static void Run(const TileArgs& args) {
     if (args.num_rows < kMinRows) return RunTile<Int8Product<kType>>(args);
-    std::memset(args.sums, 0, args.num_rows * kTile * sizeof(float));
+    if (!args.add) {
+      std::memset(args.sums, 0, args.num_rows * kTile * sizeof(float));
+    }
     const std::byte* block = args.tile;
     int64_t scales = args.rows.cols;  // of this block, from its inputs
     for (int64_t k = 0; k < args.rows.cols; k += 32) {
-      Prefetch<kBlockBytes>(block + PrefetchDistance(0));
+      Prefetch<kBlockBytes>(block + kPrefetchDistance);
       const std::byte* x = args.rows.data + k;
       float* sums = args.sums;
       int rows = args.num_rows;

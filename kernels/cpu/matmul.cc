@@ -72,9 +72,6 @@ void Matmul::Reserve(int num_rows, int64_t cols) {
   }
   for (Scratch& scratch : scratch_) {
     scratch.normalized.Reserve(cols * sizeof(float));
-    if (num_rows >= kernels_.expand_rows) {
-      scratch.expanded.Reserve(TileBytes(kernels_.expanded, cols + cols % 2));
-    }
   }
 }
 
@@ -82,8 +79,7 @@ int64_t Matmul::num_bytes() const {
   int64_t sum = 0;
   for (const AlignedBuffer& rows : rows_) sum += rows.size();
   for (const Scratch& scratch : scratch_) {
-    sum += scratch.normalized.size() + scratch.sums.size() +
-           scratch.expanded.size();
+    sum += scratch.normalized.size() + scratch.sums.size();
     for (const AlignedBuffer& row : scratch.row) sum += row.size();
   }
   return sum;
@@ -160,10 +156,10 @@ void Matmul::RunItem(const MatmulOutput& output, AlignedBuffer* buffers,
                      int64_t tile, Share rows, Scratch& scratch) const {
   const int64_t num_rows = rows.end - rows.begin;
   float* sums = scratch.sums.floats();
-  SumTile(*output.w, buffers, tile, rows, scratch, sums);
+  SumTile(*output.w, buffers, tile, rows, sums);
   if (output.up != nullptr) {
     float* up = sums + kRowsPerItem * kTile;
-    SumTile(*output.up, buffers, tile, rows, scratch, up);
+    SumTile(*output.up, buffers, tile, rows, up);
     kernels_.silu_mul(sums, up, num_rows * kTile);
   }
   const int64_t first = tile * kTile;
@@ -178,27 +174,20 @@ void Matmul::RunItem(const MatmulOutput& output, AlignedBuffer* buffers,
 }
 
 void Matmul::SumTile(const PackedMatrix& w, AlignedBuffer* buffers,
-                     int64_t tile, Share rows, Scratch& scratch,
-                     float* sums) const {
+                     int64_t tile, Share rows, float* sums) const {
   const int64_t num_rows = rows.end - rows.begin;
-  const TileProduct* product = &this->product(w.format(tile));
-  TileArgs args = {.tile = w.tile(tile),
-                   .rows = Rows(buffers, product->row_type, w.cols()),
-                   .num_rows = static_cast<int>(num_rows),
-                   .sums = sums};
-  args.rows.data = args.rows.row(rows.begin);
-  if (w.format(tile) == TileFormat::kBF16In12 &&
-      num_rows >= kernels_.expand_rows) {
-    kernels_.expand_in_12(args.tile, w.cols(), scratch.expanded.data());
-    args.tile = scratch.expanded.data();
-    product = &this->product(kernels_.expanded);
-  }
-  product->run(args);
+  const TileProduct& product = this->product(w.format(tile));
+  PackedRows packed = Rows(buffers, product.row_type, w.cols());
+  packed.data = packed.row(rows.begin);
+  product.run({.tile = w.tile(tile),
+               .rows = packed,
+               .num_rows = static_cast<int>(num_rows),
+               .sums = sums});
   const std::span<const LeftOut> left_out = w.left_out(tile);
-  if (product->row_type == RowType::kBF16) {
-    AddLeftOut<Bf16>(left_out, args.rows, num_rows, sums);
+  if (product.row_type == RowType::kBF16) {
+    AddLeftOut<Bf16>(left_out, packed, num_rows, sums);
   } else {
-    AddLeftOut<float>(left_out, args.rows, num_rows, sums);
+    AddLeftOut<float>(left_out, packed, num_rows, sums);
   }
 }
 

@@ -56,7 +56,6 @@ class Matmul {
     AlignedBuffer normalized;  // f32 [cols]
     AlignedBuffer row[3];      // a packed row, by RowType
     AlignedBuffer sums;        // f32 [2][kRowsPerItem, kTile]
-    AlignedBuffer expanded;    // a tile that was in 12 bits
   };
 
   const TileProduct& product(TileFormat format) const {
@@ -68,7 +67,7 @@ class Matmul {
   void RunItem(const MatmulOutput& output, AlignedBuffer* buffers, int64_t tile,
                Share rows, Scratch& scratch) const;
   void SumTile(const PackedMatrix& w, AlignedBuffer* buffers, int64_t tile,
-               Share rows, Scratch& scratch, float* sums) const;
+               Share rows, float* sums) const;
 
   const TileKernels& kernels_;
   const std::span<const TileProduct> products_;  // by TileFormat

@@ -11,7 +11,9 @@
 //                   block, and AddPairs adds two to a lane
 //   Quantize        32 activations as int8
 //   Table, LoadTable  the upper bytes of a tile of bf16_in_12.h
-//   kExpanded, kExpandRows  see TileKernels
+//   kChunkInputs    of a chunk of tile_chunks-inl.h, which is faster
+//   kExpandRows     from so many rows on, where it expands the weights
+//   kChunkRows, kChunkRowsEnd  between them, where it does not
 //   PairsIn12       kLanes pairs of BF16 weights, from `lane`, of such a step
 //
 // No include guard: once a file, after the pragma that selects the instruction
@@ -33,9 +35,13 @@ template <int kRows>
 struct Sums {
   F v[kRows][kVectors];
 
-  void Clear() {
+  // Zero, or `add` to what is in `sums`.
+  Sums(bool add, const float* sums) {
     UNROLL for (int r = 0; r < kRows; ++r) {
-      UNROLL for (int i = 0; i < kVectors; ++i) v[r][i] = Simd::SetF(0.0f);
+      UNROLL for (int i = 0; i < kVectors; ++i) {
+        v[r][i] = add ? Simd::LoadF32(sums + r * kTile + i * kLanes)
+                      : Simd::SetF(0.0f);
+      }
     }
   }
   void Store(float* sums) const {
@@ -52,8 +58,9 @@ struct Sums {
 // and the next one waits for its first lines.  (Zen 5: 16 rows of Q4_0 take
 // three quarters of the time, one row four fifths.)  Nothing is asked for
 // beyond the end of what is there: a prefetch does not fault.
-inline int64_t PrefetchDistance(int first_row) {
-  return first_row == 0 ? 8192 : 0;
+inline constexpr int64_t kPrefetchDistance = 8192;
+inline int64_t PrefetchDistance(const TileArgs& args, int first_row) {
+  return first_row == 0 && args.in_memory ? kPrefetchDistance : 0;
 }
 
 template <int64_t kBytes>
@@ -67,19 +74,20 @@ inline void Prefetch(const std::byte* at) {
 template <TileFormat kFormat>
 struct FloatProduct {
   using W = Weights<kFormat>;
+  static constexpr int64_t kBytesOfActivation = 4;
   // A step of two inputs takes more registers.
   static constexpr int kMaxRows =
       W::kStep == 2 ? Simd::kBf16Rows : Simd::kFloatRows;
 
   template <int kRows>
   static void Run(const TileArgs& args, int first_row, int lane) {
-    Sums<kRows> sums;
-    sums.Clear();
+    float* const to = args.sums + first_row * kTile + lane;
+    Sums<kRows> sums(args.add, to);
     const std::byte* x[kRows];
     UNROLL for (int r = 0; r < kRows; ++r) x[r] = args.rows.row(first_row + r);
     W weights(args.tile);
-    const int64_t ahead = PrefetchDistance(first_row);
-    for (int64_t k = 0; k < args.rows.cols; k += W::kStep) {
+    const int64_t ahead = PrefetchDistance(args, first_row);
+    const auto step = [&](int64_t k) __attribute__((always_inline)) {
       Prefetch<W::kStepBytes>(weights.step + ahead);
       UNROLL for (int i = 0; i < kVectors; ++i) {
         weights.ForEach(
@@ -91,8 +99,16 @@ struct FloatProduct {
             });
       }
       weights.Next();
+    };
+    int64_t k = 0;
+    if constexpr (kFormat == TileFormat::kF32) {
+      // Of a loop of few turns the processor foresees the end.
+      for (; k + 8 <= args.rows.cols; k += 8) {
+        UNROLL for (int i = 0; i < 8; ++i) step(k + i);
+      }
     }
-    sums.Store(args.sums + first_row * kTile + lane);
+    for (; k < args.rows.cols; k += W::kStep) step(k);
+    sums.Store(to);
   }
 };
 
@@ -105,13 +121,13 @@ struct Int8Product {
 
   template <int kRows>
   static void Run(const TileArgs& args, int first_row, int lane) {
-    Sums<kRows> sums;
-    sums.Clear();
+    float* const to = args.sums + first_row * kTile + lane;
+    Sums<kRows> sums(args.add, to);
     const std::byte* x[kRows];
     UNROLL for (int r = 0; r < kRows; ++r) x[r] = args.rows.row(first_row + r);
     const std::byte* halves = args.tile + lane * 2;
     int64_t scales = args.rows.cols;  // of this block, from x[r]
-    const int64_t ahead = PrefetchDistance(first_row);
+    const int64_t ahead = PrefetchDistance(args, first_row);
     for (int64_t k = 0; k < args.rows.cols; k += 32) {
       Prefetch<kBlockBytes>(halves + ahead);
       I dots[kRows][kVectors];
@@ -122,7 +138,7 @@ struct Int8Product {
       halves += kBlockBytes;
       scales += sizeof(RowBlock);
     }
-    sums.Store(args.sums + first_row * kTile + lane);
+    sums.Store(to);
   }
 
  private:
@@ -230,26 +246,37 @@ void RunRows(const TileArgs& args, int first_row) {
   }
 }
 
-// The last `rows` <= kRows rows.
+// The same for `rows` <= kRows.
 template <class Product, int kRows>
-void RunRest(const TileArgs& args, int first_row, int rows) {
+void RunRowsUpTo(const TileArgs& args, int first_row, int rows) {
   if constexpr (kRows > 0) {
     if (rows == kRows) {
       RunRows<Product, kRows>(args, first_row);
     } else {
-      RunRest<Product, kRows - 1>(args, first_row, rows);
+      RunRowsUpTo<Product, kRows - 1>(args, first_row, rows);
     }
+  }
+}
+
+// `before` is called before each pass.  The last two passes share their rows:
+// one row has too few sums to keep the multipliers busy.
+template <class Product, class Before>
+inline void RunTile(const TileArgs& args, Before before) {
+  constexpr int kMax = Product::kMaxRows;
+  for (int r = 0; r < args.num_rows;) {
+    const int rest = args.num_rows - r;
+    const int rows = rest >= 2 * kMax ? kMax
+                     : rest > kMax    ? (rest + 1) / 2
+                                      : rest;
+    before();
+    RunRowsUpTo<Product, kMax>(args, r, rows);
+    r += rows;
   }
 }
 
 template <class Product>
 void RunTile(const TileArgs& args) {
-  constexpr int kRows = Product::kMaxRows;
-  int r = 0;
-  for (; r + kRows <= args.num_rows; r += kRows) {
-    RunRows<Product, kRows>(args, r);
-  }
-  RunRest<Product, kRows - 1>(args, r, args.num_rows - r);
+  RunTile<Product>(args, [] {});
 }
 
 void PackF32Row(const float* x, int64_t cols, std::byte* row) {
@@ -275,31 +302,13 @@ void SiluMul(float* gate, const float* up, int64_t n) {
   }
 }
 
-// Of a tile in 12 bits one of Simd::kExpanded, kBF16 or kF32.
-void ExpandIn12(const std::byte* tile, int64_t cols, std::byte* expanded) {
-  constexpr bool kToF32 = Simd::kExpanded == TileFormat::kF32;
-  Weights<TileFormat::kBF16In12> weights(tile);
-  auto* out = reinterpret_cast<float*>(expanded);
-  for (int64_t k = 0; k < cols; k += 2) {
-    Prefetch<kIn12StepBytes>(weights.step + PrefetchDistance(0));
-    UNROLL for (int lane = 0; lane < kTile; lane += kLanes) {
-      const I pairs = weights.Pairs(lane);
-      if constexpr (kToF32) {
-        ForBoth(
-            pairs, [&](int j, F w) __attribute__((always_inline)) {
-              Simd::Store(out + j * kTile + lane, w);
-            });
-      } else {
-        Simd::Store(out + lane, Simd::AsFloat(pairs));
-      }
-    }
-    out += kToF32 ? 2 * kTile : kTile;
-    weights.Next();
-  }
-}
+#include "kernels/cpu/tile_chunks-inl.h"
 
 template <TileFormat kFormat>
-constexpr TileProduct kFloat = {RunTile<FloatProduct<kFormat>>, RowType::kF32};
+constexpr TileProduct kFloat = {
+    Chunks<FloatProduct, kFormat,
+           kFormat == TileFormat::kF16 ? kFormat : TileFormat::kF32>::Run,
+    RowType::kF32};
 template <DType kType>
 constexpr TileProduct kInt8 = {RunTile<Int8Product<kType>>, RowType::kInt8};
 
@@ -312,9 +321,6 @@ constexpr TileKernels MakeTileKernels(TileProduct bf16, TileProduct in_12,
                kInt8<DType::kQ4_0>, kInt8<DType::kQ4_1>, in_12},
       .exact = {kFloat<kF32>, kFloat<kF16>, kFloat<kBF16>, kFloat<kQ8_0>,
                 kFloat<kQ4_0>, kFloat<kQ4_1>, kFloat<kBF16In12>},
-      .expanded = Simd::kExpanded,
-      .expand_rows = Simd::kExpandRows,
-      .expand_in_12 = ExpandIn12,
       .pack = {PackF32Row, pack_bf16, PackInt8Row},
       .silu_mul = SiluMul,
   };

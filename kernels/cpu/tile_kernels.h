@@ -17,10 +17,12 @@ namespace strata::cpu {
 
 // sums[r][o] = sum over inputs k of weight[o][k] * row[r][k].
 struct TileArgs {
-  const std::byte* tile;  // of a PackedMatrix, or what expand_in_12 made
+  const std::byte* tile;  // of a PackedMatrix
   PackedRows rows;        // the first is row 0
   int num_rows;
-  float* sums;  // [num_rows, kTile], at a cache line
+  float* sums;            // [num_rows, kTile], at a cache line
+  bool add = false;       // to what is in `sums`
+  bool in_memory = true;  // the tile, and not yet in a cache
 };
 
 using TileKernel = void (*)(const TileArgs& args);
@@ -43,13 +45,6 @@ struct TileKernels {
   TileProduct fast[kTileFormats];
   // By TileFormat.  Weights converted to f32 times f32.
   TileProduct exact[kTileFormats];
-  // Makes of a tile of kBF16In12 one of `expanded` for an even number of
-  // inputs, whose product gives the same bits: once for all rows, which is
-  // faster from `expand_rows` on than in the registers of every few.
-  TileFormat expanded;
-  int expand_rows;
-  void (*expand_in_12)(const std::byte* tile, int64_t cols,
-                       std::byte* expanded_tile);
   PackRowKernel pack[3];  // by RowType
   // gate[i] = silu(gate[i]) * up[i], n a multiple of kTile; arrays at cache
   // lines.

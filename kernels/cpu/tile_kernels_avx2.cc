@@ -31,6 +31,10 @@ struct Simd {
   static constexpr int kFloatRows = 3;
   static constexpr int kBf16Rows = 2;
   static constexpr int kInt8Rows = 2;
+  static constexpr int kChunkInputs = 192;
+  static constexpr int kExpandRows = 12;
+  static constexpr int kChunkRows = 6;
+  static constexpr int kChunkRowsEnd = 32;
 
   static F LoadF32(const void* p) {
     return _mm256_loadu_ps(static_cast<const float*>(p));
@@ -70,8 +74,6 @@ struct Simd {
   }
   // The same 16 bytes in each half.
   using Table = __m256i;
-  static constexpr TileFormat kExpanded = TileFormat::kF32;
-  static constexpr int kExpandRows = 12;
   static Table LoadTable(const std::byte* table) {
     return _mm256_broadcastsi128_si256(
         _mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));

@@ -43,6 +43,10 @@ struct Simd {
   static constexpr int kFloatRows = 8;
   static constexpr int kBf16Rows = 8;
   static constexpr int kInt8Rows = 6;
+  static constexpr int kChunkInputs = 768;
+  static constexpr int kExpandRows = 32;
+  static constexpr int kChunkRows = 0;
+  static constexpr int kChunkRowsEnd = 0;
 
   static F LoadF32(const void* p) { return _mm512_loadu_ps(p); }
   static F LoadF16(const void* p) {
@@ -78,8 +82,6 @@ struct Simd {
   }
   // The same 16 bytes in each quarter.
   using Table = __m512i;
-  static constexpr TileFormat kExpanded = TileFormat::kBF16;
-  static constexpr int kExpandRows = 32;
   static Table LoadTable(const std::byte* table) {
     return _mm512_broadcast_i32x4(
         _mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
@@ -130,17 +132,18 @@ struct Simd {
 template <TileFormat kFormat>
 struct Bf16Product {
   static constexpr int kMaxRows = Simd::kFloatRows;
+  static constexpr int64_t kBytesOfActivation = 2;
 
   template <int kRows>
   static void Run(const TileArgs& args, int first_row, int lane) {
     using W = Weights<kFormat>;
     static_assert(W::kStep == 2 && kVectors * kLanes == kTile);
-    Sums<kRows> sums;
-    sums.Clear();
+    float* const to = args.sums + first_row * kTile + lane;
+    Sums<kRows> sums(args.add, to);
     W weights(args.tile);
     const std::byte* x[kRows];
     UNROLL for (int r = 0; r < kRows; ++r) x[r] = args.rows.row(first_row + r);
-    const int64_t ahead = PrefetchDistance(first_row);
+    const int64_t ahead = PrefetchDistance(args, first_row);
     for (int64_t k = 0; k < args.rows.cols; k += W::kStep) {
       Prefetch<W::kStepBytes>(weights.step + ahead);
       const I w[] = {weights.Pairs(0), weights.Pairs(kLanes)};
@@ -153,7 +156,7 @@ struct Bf16Product {
       }
       weights.Next();
     }
-    sums.Store(args.sums + first_row * kTile + lane);
+    sums.Store(to);
   }
 };
 
@@ -170,7 +173,8 @@ void PackBf16Row(const float* x, int64_t cols, std::byte* row) {
 }
 
 template <TileFormat kFormat>
-constexpr TileProduct kBf16 = {RunTile<Bf16Product<kFormat>>, RowType::kBF16};
+constexpr TileProduct kBf16 = {
+    Chunks<Bf16Product, kFormat, TileFormat::kBF16>::Run, RowType::kBF16};
 
 constexpr TileKernels kKernels = MakeTileKernels(
     kBf16<TileFormat::kBF16>, kBf16<TileFormat::kBF16In12>, PackBf16Row);

@@ -20,6 +20,10 @@ struct Simd {
   static constexpr int kFloatRows = 4;
   static constexpr int kBf16Rows = 4;
   static constexpr int kInt8Rows = 2;
+  static constexpr int kChunkInputs = 192;
+  static constexpr int kExpandRows = 12;
+  static constexpr int kChunkRows = 6;
+  static constexpr int kChunkRowsEnd = 32;
 
   template <class V>
   static V Load(const void* p) {
@@ -60,8 +64,6 @@ struct Simd {
     return (I)((U)v >> kBits);
   }
   using Table = Bytes;
-  static constexpr TileFormat kExpanded = TileFormat::kF32;
-  static constexpr int kExpandRows = 12;
   static Table LoadTable(const std::byte* table) { return Load<Bytes>(table); }
   static I PairsIn12(const std::byte* lower, const std::byte* codes,
                      Table upper, int lane) {

@@ -92,14 +92,15 @@ struct NibbleWeights : Steps<32, BlockBytes(kType) * kTile> {
     const F d = Simd::LoadF16(step + lane * 2);
     const F m = kHasMin ? Simd::LoadF16(step + (kTile + lane) * 2) : F{};
     const std::byte* nibbles = step + kTile * (kHasMin ? 4 : 2);
-    for (int i = 0; i < 4; ++i) {
-      I u = Simd::LoadI32(nibbles + (i * kTile + lane) * 4);
-      UNROLL for (int j = 0; j < 8; ++j) {
+    for (int i = 0; i < 8; ++i) {
+      I u = Simd::LoadI32(nibbles + (i % 4 * kTile + lane) * 4);
+      if (i >= 4) u = Simd::ShiftRight<4>(u);
+      UNROLL for (int j = 0; j < 4; ++j) {
         const I q = Simd::Add(Simd::And(u, Simd::Set(15)), Simd::Set(kOffset));
         F w = Simd::Mul(d, Simd::ToFloat(q));
         if constexpr (kHasMin) w = Simd::Add(w, m);
-        use(4 * i + j / 2 + j % 2 * 16, w);
-        u = Simd::ShiftRight<4>(u);
+        use(4 * i + j, w);
+        u = Simd::ShiftRight<8>(u);
       }
     }
   }

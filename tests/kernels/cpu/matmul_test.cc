@@ -174,7 +174,7 @@ TEST_P(MatmulTest, IsTheProductForAllShapes) {
 }
 
 TEST_P(MatmulTest, GivesARowTheSameBitsInEveryBatchAndTeam) {
-  constexpr int kInputs = 576, kOutputs = 257, kRows = 100;
+  constexpr int kInputs = 864, kOutputs = 257, kRows = 100;
   const TestWeights w = NewWeights(kOutputs, kInputs);
   const TestWeights up = NewWeights(kOutputs, kInputs);
   const auto packed = Packed(w.view), packed_up = Packed(up.view);
@@ -202,7 +202,7 @@ TEST_P(MatmulTest, GivesARowTheSameBitsInEveryBatchAndTeam) {
     ThreadTeam team(threads);
     Matmul matmul = NewMatmul(threads);
     matmul.Reserve(kRows, kInputs);
-    for (const int rows : {1, 2, 5, 63, 65, 100}) {
+    for (const int rows : {1, 2, 5, 9, 16, 31, 63, 65, 100}) {
       // The last rows, backwards.
       std::vector<int32_t> ids;
       for (int i = 0; i < rows; ++i) ids.push_back(kRows - 1 - i);

@@ -142,7 +142,7 @@ TEST(TileLimitsTest, StaysWithinItsMemory) {
     for (int format = 0; format < kTileFormats; ++format) {
       const bool in_12 = format == static_cast<int>(TileFormat::kBF16In12);
       const DType type = in_12 ? DType::kBF16 : static_cast<DType>(format);
-      for (const int cols : {1, 2, 33, 64, 96}) {
+      for (const int cols : {1, 2, 33, 64, 96, 224, 385, 800}) {
         if (cols % BlockElements(type) != 0) continue;
         const TestWeights w(type, kTile, cols, random);
         const auto packed = Packed(w.view);
@@ -155,15 +155,10 @@ TEST(TileLimitsTest, StaysWithinItsMemory) {
         if (in_12 || type != DType::kBF16) {
           std::memcpy(tile.data(), packed->tile(0), bytes);
         }
-        if (in_12) {
-          std::vector<std::byte> expanded(
-              TileBytes(kernels.expanded, cols + cols % 2));
-          kernels.expand_in_12(tile.data(), cols, expanded.data());
-        }
         for (const TileProduct& product :
              {kernels.fast[format], kernels.exact[format]}) {
           const int64_t stride = PackedRowStride(product.row_type, cols);
-          for (int rows = 1; rows <= 9; ++rows) {
+          for (const int rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 31, 33}) {
             std::vector<std::byte> x(rows * stride);
             std::vector<float> sums(rows * kTile, NAN);
             for (int r = 0; r < rows; ++r) {
