@@ -102,7 +102,8 @@ struct FloatProduct {
     };
     int64_t k = 0;
     if constexpr (kFormat == TileFormat::kF32) {
-      // Of a loop of few turns the processor foresees the end.
+      // Of a loop of few turns the processor foresees the end.  (Zen 3: prefill
+      // of 512 in BF16 1.04 times as fast.)
       for (; k + 8 <= args.rows.cols; k += 8) {
         UNROLL for (int i = 0; i < 8; ++i) step(k + i);
       }

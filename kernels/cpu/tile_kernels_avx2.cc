@@ -2,11 +2,12 @@
 //
 // One core of a 2-core EPYC (Zen 3) virtual machine: peaks f32 98 Gop/s, int8
 // (a product and an addition of 16 bits) 392.  64 rows of 576 inputs: F32 93,
-// F16 95, BF16 81 (two rows, as the mask leaves no register for a third), Q8_0
-// 118 (its sums do not fit in 16 bits: four instructions where Q4_0 has two),
-// Q4_0 195, Q4_1 177 (unpacking and scales take as long as the products); at
-// times when other work slows the machine, 95, 150 and 140.  One row from the
-// caches: 43 (Q4_0) to 51 GB/s (Q8_0), F32 74.
+// F16 95, BF16 81 (two rows, as the mask leaves no register for a third; since
+// then from 12 rows on it is expanded, see tile_chunks-inl.h), Q8_0 118 (its
+// sums do not fit in 16 bits: four instructions where Q4_0 has two), Q4_0 195,
+// Q4_1 177 (unpacking and scales take as long as the products); at times when
+// other work slows the machine, 95, 150 and 140.  One row from the caches: 43
+// (Q4_0) to 51 GB/s (Q8_0), F32 74.
 #if defined(__x86_64__)
 
 #include <immintrin.h>
