@@ -56,6 +56,7 @@ void AddLeftOut(std::span<const LeftOut> left_out, const PackedRows& rows,
 Matmul::Matmul(Isa isa, bool exact_f32, int num_workers)
     : kernels_(TileKernelsFor(isa)),
       products_(exact_f32 ? kernels_.exact : kernels_.fast),
+      shares_(num_workers),
       scratch_(num_workers) {
   for (Scratch& scratch : scratch_) {
     scratch.sums.Reserve(2 * kRowsPerItem * kTile * sizeof(float));
@@ -111,19 +112,20 @@ void Matmul::Run(const MatmulInput& input,
   for (const MatmulOutput& output : outputs) {
     num_items += output.w->num_tiles() * chunks;
   }
-  const Share items = worker.ShareOf(num_items);
-  int64_t first = 0;  // of the output's items
-  for (const MatmulOutput& output : outputs) {
-    const int64_t end = first + output.w->num_tiles() * chunks;
-    for (int64_t i = std::max(items.begin, first); i < std::min(items.end, end);
-         ++i) {
-      const int64_t row = (i - first) % chunks * kRowsPerItem;
-      RunItem(output, buffers, (i - first) / chunks,
-              {row, std::min<int64_t>(row + kRowsPerItem, input.num_rows)},
-              scratch);
+  shares_.ForEach(num_items, worker, [&](Share items) {
+    int64_t first = 0;  // of the output's items
+    for (const MatmulOutput& output : outputs) {
+      const int64_t end = first + output.w->num_tiles() * chunks;
+      for (int64_t i = std::max(items.begin, first);
+           i < std::min(items.end, end); ++i) {
+        const int64_t row = (i - first) % chunks * kRowsPerItem;
+        RunItem(output, buffers, (i - first) / chunks,
+                {row, std::min<int64_t>(row + kRowsPerItem, input.num_rows)},
+                scratch);
+      }
+      first = end;
     }
-    first = end;
-  }
+  });
 }
 
 void Matmul::Pack(const MatmulInput& input,

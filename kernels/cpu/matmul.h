@@ -8,6 +8,7 @@
 #include "kernels/cpu/aligned_buffer.h"
 #include "kernels/cpu/packed_matrix.h"
 #include "kernels/cpu/packed_rows.h"
+#include "kernels/cpu/stealing_shares.h"
 #include "kernels/cpu/tile_kernels.h"
 #include "kernels/cpu/worker.h"
 #include "kernels/ops.h"
@@ -72,7 +73,8 @@ class Matmul {
   const TileKernels& kernels_;
   const std::span<const TileProduct> products_;  // by TileFormat
   AlignedBuffer rows_[3];                        // of several rows, by RowType
-  std::vector<Scratch> scratch_;                 // by worker
+  StealingShares shares_;         // of tiles, times kRowsPerItem rows
+  std::vector<Scratch> scratch_;  // by worker
 };
 
 }  // namespace strata::cpu
