@@ -105,7 +105,7 @@ TEST(ProgramsTest, FlagsBecomeTheRequest) {
 TEST(ProgramsTest, CtrlCEndsTheCallInOrder) {
   FakeInference server;
   server.pause_ms = 5;
-  const std::string interrupted = "timeout --preserve-status -s INT 1 ";
+  const std::string interrupted = "timeout --preserve-status -s INT 3 ";
   const Outcome generate = Shell(interrupted + Program("generate", server) +
                                  "hi --max_tokens=100000");
   EXPECT_EQ(generate.status, 130);

@@ -125,9 +125,12 @@ TEST(LifecycleTest, DrainLetsStreamsFinishAndRefusesNewOnes) {
   });
   EXPECT_TRUE(client.WaitForLoad(1, 0));
   server.Signal(SIGTERM);
-  while (HttpGet(server.http_address(), "/health/ready").status != 503) {
+  int ready = 200;
+  while (ready == 200) {
     absl::SleepFor(absl::Milliseconds(1));
+    ready = HttpGet(server.http_address(), "/health/ready").status;
   }
+  EXPECT_EQ(ready, 503) << "it is gone: too few tokens for this test";
   EXPECT_EQ(HttpGet(server.http_address(), "/health/live").status, 200);
   const Generated refused = client.Generate(GreedyRequest({1}, "full", 1));
   EXPECT_EQ(refused.status.error_code(), StatusCode::UNAVAILABLE);

@@ -50,7 +50,7 @@ class UnreadCall {
 };
 
 TEST(SlowReaderTest, TakesNothingForTooLongAndIsCancelled) {
-  TinyServer server({}, {}, /*stall_limit=*/absl::Milliseconds(100));
+  TinyServer server({}, {}, /*stall_limit=*/absl::Seconds(2));
   const auto stub = Connect(server);
   UnreadCall call(stub.get(), Large());
   const std::vector<RequestLog> logs = server.Logs(1);
