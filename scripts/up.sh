@@ -73,20 +73,27 @@ stop_server() {
   return "$status"
 }
 
-show_server() {
-  local line grpc http
-  line="$(grep -m 1 '^listening ' "$RUN_DIR/stdout")"
-  grpc="${line#*grpc=}" grpc="${grpc%% *}"
-  http="${line#*http=}" http="${http%% *}"
+# Where the server listens for `grpc` or `http`.
+address_of() {
+  grep -m 1 '^listening ' "$RUN_DIR/stdout" | grep -o " $1=[^ ]*" | cut -d= -f2
+}
+
+show_strategies() {
   say "One prompt under three strategies, through the gRPC API"
-  "$(binary_of //client:strata_compare)" --address="$grpc" "$DEMO_PROMPT" ||
+  "$(binary_of //client:strata_compare)" --address="$(address_of grpc)" "$DEMO_PROMPT" ||
     die "the comparison failed"
+}
+
+show_addresses() {
+  local grpc http
+  grpc="$(address_of grpc)" http="$(address_of http)"
   say "Serving"
   printf '  gRPC     %s   (strata.v1.Inference)\n' "$grpc"
   printf '  metrics  http://%s/metrics\n' "$http"
   printf '  health   http://%s/health/ready\n' "$http"
   printf '  log      %s\n' "$RUN_DIR/server.log"
-  printf '  try      ./strata generate "Hello" --strategy=every=2 --address=%s\n' "$grpc"
+  printf '  try      ./strata generate "%s" --strategy=every=2 --temperature=0.3 --repetition_penalty=1.1 --address=%s\n' \
+    "$DEMO_PROMPT" "$grpc"
 }
 
 up() {
@@ -99,7 +106,7 @@ up() {
     esac
   done
   if ((check)); then flags=(--grpc_port=0 --http_port=0 "${flags[@]}"); fi
-  # Mistakes show before the long part.
+  # Mistakes that only the server knows show after the build.
   local model
   model="$(flag_value model "" "${flags[@]}")"
   [[ -z $model || -e $model ]] || die "--model=$model is not there"
@@ -111,12 +118,13 @@ up() {
     flags=("--model=$MODEL" "--adapter=$DEMO_ADAPTER" "${flags[@]}")
   fi
   start_server "${flags[@]}"
-  show_server
+  show_strategies
   if ((check)); then
     stop_server || die "the server did not end well"
     say "All is well"
     return 0
   fi
+  show_addresses
   say "Ctrl-C stops the server"
   trap 'exit 0' INT TERM
   local status=0
