@@ -117,7 +117,7 @@ class StreamTest(unittest.TestCase):
         self.start()
         prompts = {f"r{i}": f"Number {i}" for i in range(40)}
         for request_id, prompt in prompts.items():
-            self.send(request_id, prompt, flag("stream"), max_tokens=12)
+            self.send(request_id, prompt, flag("stream"), max_tokens=48)
         texts = dict.fromkeys(prompts, "")
         switches, num_final, last_id = 0, 0, None
         while num_final < len(prompts):
@@ -132,7 +132,7 @@ class StreamTest(unittest.TestCase):
             alone = self.client.infer(
                 MODEL,
                 inputs(
-                    prompt, flag("exclude_input_in_output"), max_tokens=12
+                    prompt, flag("exclude_input_in_output"), max_tokens=48
                 ),
             )
             self.assertEqual(texts[request_id], text_of(alone), prompt)
@@ -201,7 +201,7 @@ class StreamTest(unittest.TestCase):
     def test_cancel_frees_all(self):
         cancelled = self.cancelled()
         self.start()
-        for i in range(8):
+        for i in range(64):  # more than end before the cancel comes
             self.send(str(i), "A", flag("stream"), max_tokens=400)
         self.next()
         self.client.stop_stream(cancel_requests=True)
