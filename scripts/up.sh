@@ -106,7 +106,7 @@ up() {
     esac
   done
   if ((check)); then flags=(--grpc_port=0 --http_port=0 "${flags[@]}"); fi
-  # Mistakes that only the server knows show after the build.
+  # Mistakes show before the long part, but for those that only the server sees.
   local model
   model="$(flag_value model "" "${flags[@]}")"
   [[ -z $model || -e $model ]] || die "--model=$model is not there"

@@ -1,6 +1,7 @@
 #ifndef KERNELS_CPU_STEALING_SHARES_H_
 #define KERNELS_CPU_STEALING_SHARES_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>
@@ -11,10 +12,11 @@ namespace strata::cpu {
 
 // Divides the items of an operation among the workers of a team: each does its
 // own share, piece by piece, then pieces of the shares of those that are
-// slower, as one whose core also runs something else is.  To fixed shares
-// (2 threads, 2 cores, Zen 3, Q4_0): a server of 16 streams 1.05 tok/s; beside
-// a program that takes one core 1.15 at 1 x 64, 1.06 at 16 x 256; one stream
-// on a quiet machine the same.
+// slower, as one whose core also runs something else is.
+//
+// Tokens per second, as ratios to fixed shares (2 threads of 2 cores, Zen 3,
+// Q4_0): a server with 16 streams 1.05; beside a program that takes one core,
+// one stream 1.15 and 16 streams 1.06; one stream on a quiet machine 1.00.
 class StealingShares {
  public:
   explicit StealingShares(int num_workers) : shares_(num_workers) {}
